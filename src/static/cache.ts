@@ -7,8 +7,7 @@ import type { CompressedCodings } from './compress.ts';
 import type { FileDeltas } from './dictionaries.ts';
 import type { Dependency } from './load.ts';
 import type { CacheSettings } from './options.ts';
-import type { NotFound } from './root.ts';
-import type { FileVersion } from './version.ts';
+import type { FileVersion, NotFound } from './root.ts';
 
 /** The content of a file that may be compressed. */
 export interface FileContent {

@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers';
 import type { CacheEntry, FileCache, Waiter } from './cache.ts';
 import { etagForCoding, type LoadedFile, type LoadResult, type Representation } from './cache.ts';
+import { etagOfFile, readBytes } from './hash.ts';
 import type { Files, LoadOptions } from './load.ts';
 import type { CacheSettings, StaticSettings } from './options.ts';
-import { openRealPath } from './root.ts';
-import { etagOfFile, readBytes, sameContent, sameVersion } from './version.ts';
+import { openRealPath, sameContent, sameVersion } from './root.ts';
 
 // Checks per turn of the event loop, which take about a millisecond when they are synchronous.
 const MAX_PER_TURN = 256;

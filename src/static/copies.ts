@@ -4,8 +4,8 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
 import type { Precompressed } from '../../types/static.ts';
+import { etagFromDigest } from './hash.ts';
 import type { OpenedFile, Snapshot } from './load.ts';
-import { etagFromDigest } from './version.ts';
 
 /** Extensions of compressed copies. */
 export const COPY_EXTENSIONS: Readonly<Record<Precompressed, string>> = {

@@ -8,8 +8,8 @@ import { findTag } from '../http/conditions.ts';
 import { cacheByHeader, parseAcceptEncoding } from '../http/negotiation.ts';
 import type { FileContent, Representation, SelectionRules } from './cache.ts';
 import { type Compressor, encodedRepresentation, type Work } from './compress.ts';
-import { openInsideRoot, RootDirectory, statOrUndefined } from './root.ts';
-import { readBytes } from './version.ts';
+import { readBytes } from './hash.ts';
+import { RootDirectory, statOrUndefined } from './root.ts';
 
 /** A structured field with a byte sequence of 32 bytes (RFC 9842 §2.2). */
 const AVAILABLE_DICTIONARY = /^\s*:([A-Za-z0-9+/]{43}=):\s*$/;
@@ -362,7 +362,7 @@ export class DictionaryFiles {
     try {
       const stats = await statOrUndefined(path);
       if (stats?.isFile() !== true || stats.size > this.#maxFileBytes) return undefined;
-      const file = await openInsideRoot(root, path, stats, { followSymlinks: false });
+      const file = await root.open(path, stats, { followSymlinks: false });
       if (file === undefined || 'kind' in file) return undefined;
       try {
         return await readBytes(file.fd, Number(stats.size));

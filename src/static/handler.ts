@@ -17,6 +17,7 @@ import {
 import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
 import { CodingFactory, Compressor } from './compress.ts';
 import { createDeltas } from './dictionaries.ts';
+import { etagPackage } from './hash.ts';
 import { loadFile, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
 import { hasDotSegment, isNavigation, mayBePage, parseRequestPath, targetOf } from './path.ts';
@@ -38,7 +39,6 @@ import {
 } from './respond.ts';
 import { assertPages, RootDirectory } from './root.ts';
 import type { SourceFiles } from './source.ts';
-import { etagPackage } from './version.ts';
 
 /** Responds to one request, or calls `next`. */
 type StaticHandler = (req: ConnectRequest, res: ServerResponse, next: NextFunction) => void;

@@ -5,11 +5,24 @@ import { debug } from '../diagnostics/logging.ts';
 import { etagForCoding, type LoadedFile, type LoadResult, type Metadata, Representation } from './cache.ts';
 import type { CodingFactory } from './compress.ts';
 import { COPY_EXTENSIONS, type CopyToCompare, compareCopy } from './copies.ts';
+import { etagOfBytes } from './hash.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import { mayBePage } from './path.ts';
-import { isNotFoundError, isPermissionError, isStaleError, type NotFound, notFound } from './root.ts';
-import { etagOfBytes, type FileVersion, fileVersionOf, type OpenFileVersion } from './version.ts';
+import {
+  etagOfVersion,
+  type FileVersion,
+  fileVersionOf,
+  isNotFoundError,
+  isPermissionError,
+  isRacilyClean,
+  isStaleError,
+  lastModifiedOf,
+  type NotFound,
+  notFound,
+  type OpenFileVersion,
+  sameContent,
+} from './root.ts';
 
 const MAX_ATTEMPTS = 16;
 // Shared by all files without compressed copies.
@@ -54,20 +67,12 @@ export interface Files {
 export interface OpenedFile {
   /** The path without symbolic links. */
   readonly realPath: string;
-  /** False for a file of a source: without a hash, its ETag comes from its version, and its time says nothing. */
+  /** False for a file of a source: without a hash, its ETag comes from its version. */
   readonly isOnDisk: boolean;
   /** The current version; undefined when it is not a regular file. */
   version(): Promise<OpenFileVersion | undefined>;
-  /** Whether two versions have the same bytes. */
-  isSame(before: OpenFileVersion, after: OpenFileVersion): boolean;
-  /** Whether another write could leave the version unchanged. */
-  isRacilyClean(version: FileVersion): boolean;
-  modifiedOf(version: FileVersion): number | undefined;
-  /** An ETag for a version whose bytes are not hashed. */
-  etagOf(version: FileVersion, options: { readonly weak: boolean }): string;
   /** The following return undefined when the file has become shorter. */
   read(size: number): Promise<Buffer | undefined>;
-  readAndHash(size: number): Promise<{ body: Buffer; etag: string } | undefined>;
   hash(size: number): Promise<string | undefined>;
   chunks(): AsyncIterable<Uint8Array> & { stop(): Promise<void> };
   /** The argument of `setHeaders`. */
@@ -187,7 +192,7 @@ async function assemble({ files, found, file, snapshot, settings, options }: Par
     stats: snapshot.stats,
     isRacilyClean:
       snapshots.some((read) => read.isRacilyClean) ||
-      copies.dependencies.some(({ version }) => version !== undefined && file.isRacilyClean(version)),
+      copies.dependencies.some(({ version }) => version !== undefined && isRacilyClean(version, Date.now())),
     changedAt: Math.max(...snapshots.map(({ version }) => Number(version.ctimeNs / 1_000_000n))),
   };
 }
@@ -303,16 +308,16 @@ export async function takeSnapshot(
 ): Promise<Snapshot | 'not-a-file' | undefined> {
   const before = await file.version();
   if (before === undefined) return 'not-a-file';
-  const isRacily = file.isRacilyClean(before);
+  const isRacily = isRacilyClean(before, Date.now());
   const stats = settings.setHeaders === undefined ? undefined : await file.stats();
   const content = await readContent(file, before, isRacily, settings, options);
   const after = await file.version();
-  if (content === undefined || after === undefined || !file.isSame(before, after)) return undefined;
-  const modified = settings.lastModified ? file.modifiedOf(before) : undefined;
+  if (content === undefined || after === undefined || !sameContent(before, after)) return undefined;
+  const modified = settings.lastModified ? lastModifiedOf(before) : undefined;
   return { ...content, version: fileVersionOf(before), modified, stats, isRacilyClean: isRacily };
 }
 
-/** Reads and hashes as much of a file as the settings and its size demand. */
+/** Reads and hashes as much of a file as the settings and its size demand; undefined if it has become shorter. */
 async function readContent(
   file: OpenedFile,
   version: FileVersion,
@@ -321,32 +326,29 @@ async function readContent(
   options: LoadOptions,
 ): Promise<Pick<Snapshot, 'body' | 'etag' | 'contentEtag'> | undefined> {
   const size = Number(version.size);
-  const { cache, maxEagerBodyBytes, maxEagerHashBytes } = settings;
+  const { cache, maxEagerBodyBytes, maxEagerHashBytes, etag: kind } = settings;
   const maxBodyBytes = options.isPopular ? cache.maxFileBytes : maxEagerBodyBytes;
   const isCached = size <= Math.min(maxBodyBytes, cache.maxBytes ?? Number.POSITIVE_INFINITY);
+  const body = isCached ? await file.read(size) : undefined;
   // Another write could leave the timestamps of a racily clean file unchanged: the response might stream
   // other bytes than the hashed bytes.
   const mayHash = isCached || (size <= maxEagerHashBytes && !isRacily);
-  if (settings.etag === 'content') {
-    if (isCached) {
-      const content = await file.readAndHash(size);
-      return content && { ...content, contentEtag: content.etag };
-    }
-    if (!mayHash) {
-      const etag = file.isOnDisk ? undefined : file.etagOf(version, { weak: false });
-      return { body: undefined, etag, contentEtag: undefined };
-    }
-    const etag = await file.hash(size);
-    return etag === undefined ? undefined : { body: undefined, etag, contentEtag: etag };
-  }
-  const etag = settings.etag === 'stat' ? file.etagOf(version, { weak: isRacily }) : undefined;
-  if (isCached) {
-    const body = await file.read(size);
-    const isHashed = settings.precompressed.length > 0 || options.codingFactory !== undefined;
-    return body && { body, etag, contentEtag: isHashed ? await etagOfBytes(body) : undefined };
-  }
-  const isHashed = options.codingFactory !== undefined && mayHash;
-  return { body: undefined, etag, contentEtag: isHashed ? await file.hash(size) : undefined };
+  const isIdentified =
+    kind === 'content' ||
+    options.codingFactory !== undefined ||
+    (isCached && settings.precompressed.length > 0);
+  const isHashed = mayHash && isIdentified;
+  const contentEtag = !isHashed
+    ? undefined
+    : body === undefined
+      ? await file.hash(size)
+      : await etagOfBytes(body);
+  if ((isCached && body === undefined) || (isHashed && contentEtag === undefined)) return undefined;
+  const isByVersion = kind === 'stat' || (kind === 'content' && !isHashed && !file.isOnDisk);
+  const etagByVersion = isByVersion
+    ? etagOfVersion(version, { weak: kind === 'stat' && isRacily })
+    : undefined;
+  return { body, contentEtag, etag: kind === 'content' && isHashed ? contentEtag : etagByVersion };
 }
 
 /** A compressed copy of a file in the same directory. */
@@ -485,8 +487,8 @@ async function readAgain(
   const file = await files.reopen(realPath);
   if (file === undefined) return undefined;
   try {
-    const content = await file.readAndHash(size);
-    return content?.etag === etag ? content.body : undefined;
+    const body = await file.read(size);
+    return body !== undefined && (await etagOfBytes(body)) === etag ? body : undefined;
   } finally {
     file.close();
   }

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { types } from 'node:util';
 import type { SourceBytes, SourceStat, StaticSource } from '../../types/sources.ts';
-import { type ByteRange, toLastModified } from '../http/conditions.ts';
+import type { ByteRange } from '../http/conditions.ts';
 import {
   destroyIncomplete,
   HTTP2_CHUNK,
@@ -25,11 +25,11 @@ import {
 } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import type { FileRequest } from './handler.ts';
+import { etagFromDigest } from './hash.ts';
 import type { Dependency, Files, OpenedFile, PathStat } from './load.ts';
 import type { StreamPlan } from './respond.ts';
 import { isAborted, isFinished, sendOutOfResources, setResponseHeaders } from './respond.ts';
-import { isNotFoundError } from './root.ts';
-import { etagFromDigest, etagOfBytes, type FileVersion } from './version.ts';
+import { type FileVersion, isNotFoundError } from './root.ts';
 
 /** Whether the first argument of `staticFiles` is a source. Throws if a function is missing. */
 export function isSource(argument: unknown): argument is StaticSource {
@@ -150,30 +150,8 @@ class SourceFile implements OpenedFile {
     return stat === undefined || stat === 'directory' ? undefined : { ...versionOf(stat), nlink: 1n };
   }
 
-  isSame(before: FileVersion, after: FileVersion): boolean {
-    return before.id === after.id;
-  }
-
-  isRacilyClean(): boolean {
-    return false;
-  }
-
-  modifiedOf({ mtimeNs }: FileVersion): number | undefined {
-    return mtimeNs === 0n ? undefined : toLastModified(Number(mtimeNs / 1_000_000n));
-  }
-
-  etagOf({ size, id = '' }: FileVersion): string {
-    const version = createHash('sha1').update(id).digest('base64url');
-    return `"${size.toString(16)}-${version}"`;
-  }
-
   read(size: number): Promise<Buffer | undefined> {
     return readAll(this.#source, this.realPath, size);
-  }
-
-  async readAndHash(size: number): Promise<{ body: Buffer; etag: string } | undefined> {
-    const body = await this.read(size);
-    return body && { body, etag: await etagOfBytes(body) };
   }
 
   hash(size: number): Promise<string | undefined> {

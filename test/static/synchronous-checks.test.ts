@@ -13,8 +13,13 @@ import { tmpdir } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
 import { CircuitBreaker } from '../../src/static/check.ts';
 import type { Dependency } from '../../src/static/load.ts';
-import { areUnchangedSync, canCheckSync, isKernelCached, localDeviceOf } from '../../src/static/root.ts';
-import type { FileVersion } from '../../src/static/version.ts';
+import {
+  areUnchangedSync,
+  canCheckSync,
+  type FileVersion,
+  isKernelCached,
+  localDeviceOf,
+} from '../../src/static/root.ts';
 import { bare, get, listen, makeFolder, raw } from './fixture.ts';
 
 const TMPFS = 0x01021994;
