@@ -1,19 +1,7 @@
-import {
-  close,
-  closeSync,
-  constants,
-  fstat,
-  fstatSync,
-  open,
-  openSync,
-  read,
-  readSync,
-  type Stats,
-} from 'node:fs';
+import { constants, fstat, fstatSync, open, openSync, read, readSync, type Stats } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { basename, dirname } from 'node:path';
 import { setImmediate } from 'node:timers';
-import type { ByteRange } from '../http/conditions.ts';
 import { LazyPackage } from '../http/lazy-package.ts';
 import {
   destroyIncomplete,
@@ -34,12 +22,21 @@ import {
   isFinished,
   type RequestTriple,
   restoreHead,
+  type Section,
   type StreamPlan,
   sendOutOfResources,
   sendPlanned,
   setResponseHeaders,
 } from './respond.ts';
-import { isNotFoundError, isStaleError, type OpenFileVersion, sameContent, sameVersion } from './root.ts';
+import {
+  closeInPool,
+  closeOnLoop,
+  isNotFoundError,
+  isStaleError,
+  type OpenFileVersion,
+  sameContent,
+  sameVersion,
+} from './root.ts';
 
 // Files up to this size are read on the event loop, if they may be checked there: one read from the kernel's memory
 // costs less than a thread pool operation and its wake-ups.
@@ -53,18 +50,14 @@ interface BodyMemory {
   readonly release: (() => void) | undefined;
 }
 
-/** The parts of a handler that only the files of a directory need. */
-interface DiskServices {
-  readonly breaker: CircuitBreaker;
-  readonly buffers: BufferPool;
-}
-
 /** Sends bodies that are not in memory. Opens exactly the version that the headers describe. */
 export class DiskSender {
-  readonly #disk: DiskServices;
+  readonly breaker: CircuitBreaker;
+  readonly buffers: BufferPool;
 
-  constructor(disk: DiskServices) {
-    this.#disk = disk;
+  constructor(breaker: CircuitBreaker, buffers: BufferPool) {
+    this.breaker = breaker;
+    this.buffers = buffers;
   }
 
   /** @param retry - called if the file has changed before anything was sent */
@@ -75,7 +68,7 @@ export class DiskSender {
     }
     const { entry } = request;
     const now = performance.now();
-    if (entry.isCheckedSync && this.#disk.breaker.allows(now)) {
+    if (entry.isCheckedSync && this.breaker.allows(now)) {
       this.#sendSync(request, plan, now, retry);
       return;
     }
@@ -99,7 +92,7 @@ export class DiskSender {
       file = openVersionSync(representation);
       memory = file && this.#acquire(request.res, plan);
       if (file !== undefined && memory !== undefined) isRead = readVersionSync(file, memory.body);
-      this.#disk.breaker.record(startedAt, performance.now());
+      this.breaker.record(startedAt, performance.now());
       if (file !== undefined && memory === undefined) {
         this.#stream(request, plan, file, retry);
         return;
@@ -124,7 +117,7 @@ export class DiskSender {
     if (size <= MAX_KEPT_BYTES) return { body: Buffer.allocUnsafeSlow(size), release: undefined };
     const isWhole = section?.start === 0 && section.end === size - 1;
     if (size > MAX_SYNC_BYTES || !isWhole || !mayReuseChunks(res)) return undefined;
-    const { buffers } = this.#disk;
+    const { buffers } = this;
     const buffer = buffers.acquire();
     const release = (): void => buffers.release(buffer);
     if (size <= buffer.length) return { body: buffer.subarray(0, size), release };
@@ -132,11 +125,32 @@ export class DiskSender {
     return undefined;
   }
 
+  /** Sends the headers and streams the body from an open file, which is closed in every case. */
   #stream(request: FileRequest, plan: StreamPlan, file: OpenFile, retry: () => void): void {
-    const { entry, context } = request;
+    const { res, next, entry, context } = request;
+    const { status, headers, sections, tail } = plan;
     fillBody(context.cache, entry, plan.representation, context.settings.cache);
-    const { breaker, buffers } = this.#disk;
-    streamResponse(request, plan, file, { breaker, buffers, retry });
+    const head = { status: res.statusCode, headers: res.getHeaders() };
+    const onNothingSent = (error: Error | undefined): void => {
+      restoreHead(res, head);
+      if (error === undefined) retry();
+      else next(error);
+    };
+    const stream = (): void => new FileStream(file, plan, res, this, onNothingSent).start();
+    const [section] = sections;
+    const takesSeveralReads =
+      tail === undefined && section !== undefined && section.end - section.start >= MAX_WITHOUT_SEND;
+    try {
+      if (takesSeveralReads && sendPackage.value !== undefined)
+        startWithSend(sendPackage.value, request, plan, file, stream);
+      else {
+        setResponseHeaders(res, status, headers);
+        stream();
+      }
+    } catch (error) {
+      file.close();
+      next(error);
+    }
   }
 }
 
@@ -170,49 +184,7 @@ function settleFailure(request: FileRequest, error: unknown, retry: () => void):
 // A body of one read is sent without `send`, whose objects would be a tenth of the cost.
 const MAX_WITHOUT_SEND = 512 * 1024;
 
-interface StreamServices {
-  readonly breaker: CircuitBreaker;
-  readonly buffers: BufferPool;
-  /** Called if the file has changed before anything was sent. */
-  readonly retry: () => void;
-}
-
-/**
- * Sends the headers and streams the body from an open file, which it closes in every case.
- */
-function streamResponse(
-  request: FileRequest,
-  plan: StreamPlan,
-  file: OpenFile,
-  { breaker, buffers, retry }: StreamServices,
-): void {
-  const { res, next } = request;
-  const head = { status: res.statusCode, headers: res.getHeaders() };
-  const onNothingSent = (error: Error | undefined): void => {
-    restoreHead(res, head);
-    if (error === undefined) retry();
-    else next(error);
-  };
-  const stream = (): void => new FileStream(file, plan, res, { breaker, buffers, onNothingSent }).start();
-  try {
-    if (plan.tail === undefined && lengthOf(plan) > MAX_WITHOUT_SEND)
-      startWithSend(request, plan, file, stream);
-    else {
-      setResponseHeaders(res, plan.status, plan.headers);
-      stream();
-    }
-  } catch (error) {
-    file.close();
-    next(error);
-  }
-}
-
-/** Bytes of a body of one section. */
-function lengthOf({ sections: [section] }: StreamPlan): number {
-  return section === undefined ? 0 : section.end - section.start + 1;
-}
-
-// The only file that uses the package `send`, for the framing of a single body that takes several reads:
+// The only file that uses the package `send`, for the framing of a single body that takes several reads, if it is loaded:
 // `send` computes the range of the stream, sets Content-Length and Content-Range, and starts the response.
 // The rest is replaced: `send` would stat the path again, later than our check, and would stream from a
 // second descriptor. Its preconditions, ranges, ETag and dates are switched off because they have been
@@ -226,28 +198,8 @@ const REQUEST = { method: 'GET', headers: {} } as IncomingMessage;
 // Not imported statically: loading `send` takes longer than loading the rest of `espalier/static`.
 export const sendPackage: LazyPackage<Send> = new LazyPackage(async () => (await import('send')).default);
 
-/**
- * Starts a response with the whole file or one range of it through `send`, which calls `stream` for the body.
- */
-function startWithSend(request: RequestTriple, plan: StreamPlan, file: OpenFile, stream: () => void): void {
-  if (sendPackage.value !== undefined) {
-    start(sendPackage.value, request, plan, file, stream);
-    return;
-  }
-  const fail = (error: unknown): void => {
-    file.close();
-    request.next(toError(error));
-  };
-  sendPackage
-    .load()
-    .then((send) => {
-      if (isFinished(request.res)) file.close();
-      else start(send, request, plan, file, stream);
-    })
-    .catch(fail);
-}
-
-function start(
+/** Starts a response with the whole file or one range of it through `send`, which calls `stream` for the body. */
+function startWithSend(
   createStream: Send,
   { res, next }: RequestTriple,
   plan: StreamPlan,
@@ -277,81 +229,74 @@ function start(
   sendStream.pipe(res);
 }
 
-/** Whether the bytes of an open file that a response has promised are the same, or only followed by others. */
-function isIntact(before: OpenFileVersion, now: OpenFileVersion): boolean {
-  return now.size > before.size || sameContent(before, now);
-}
-
-/** A range of the file, and the bytes that precede it in the response. */
-export interface Section extends ByteRange {
-  readonly before: Buffer | undefined;
-}
-
-/** The body of a streamed response. */
-export interface StreamedBody {
-  readonly sections: readonly Section[];
-  /** The last bytes of a multipart body. */
-  readonly tail: Buffer | undefined;
-}
-
-/** Arguments of a stream in addition to the file, the body and the response. */
-interface StreamOptions {
-  readonly breaker: CircuitBreaker;
-  readonly buffers: BufferPool;
-  /** Called instead of sending anything, when reading failed (`error`) or the file has changed (undefined). */
-  readonly onNothingSent: (error: Error | undefined) => void;
-}
-
 /**
  * Reads a file and writes it to a response, one buffer at a time, so that a slow client costs one buffer. Closes the file in
  * every case. Before the last bytes are sent, another `fstat` confirms the version. If the file has changed, the connection
  * is destroyed, so that the client does not accept a mixture of two versions as a complete response. A file that has
- * grown, such as a log, is sent with its old length.
+ * grown, such as a log, is sent with its old length. A chunk of a local file may be read on the event loop, where a copy
+ * from the kernel's memory costs less than a thread pool operation and its wake-ups.
  */
 class FileStream {
   readonly #file: OpenFile;
-  readonly #body: StreamedBody;
+  readonly #plan: StreamPlan;
   readonly #res: ServerResponse;
-  readonly #options: StreamOptions;
+  readonly #disk: DiskSender;
+  /** Called instead of sending anything, when reading failed (`error`) or the file has changed (undefined). */
+  readonly #onNothingSent: (error: Error | undefined) => void;
   readonly #writer: ResponseWriter;
-  readonly #reader: FileReader;
   #sectionIndex = 0;
   #position: number;
+  #memory: Buffer | undefined;
+  /** Whether an operation on the descriptor is running, during which it must stay open. */
+  #isBusy = false;
   #isStopped = false;
   /** Middleware that collects the body sends the headers later. */
   #hasWritten = false;
 
-  constructor(file: OpenFile, body: StreamedBody, res: ServerResponse, options: StreamOptions) {
+  constructor(
+    file: OpenFile,
+    plan: StreamPlan,
+    res: ServerResponse,
+    disk: DiskSender,
+    onNothingSent: (error: Error | undefined) => void,
+  ) {
     this.#file = file;
-    this.#body = body;
+    this.#plan = plan;
     this.#res = res;
-    this.#options = options;
-    this.#position = body.sections[0]?.start ?? 0;
-    this.#writer = new ResponseWriter(res, (error) => this.#onWritten(error));
-    const { canReuseChunks } = this.#writer;
-    this.#reader = new FileReader(file, { ...options, canReuseChunks, isHttp2: isHttp2(res) });
+    this.#disk = disk;
+    this.#onNothingSent = onNothingSent;
+    this.#position = plan.sections[0]?.start ?? 0;
+    this.#writer = new ResponseWriter(res, (error) => {
+      if (error) this.#stop();
+      else this.#readNext();
+    });
   }
 
   start(): void {
     this.#res.once('close', this.#stop);
     if (isAborted(this.#res)) this.#stop();
-    else this.#startSection(this.#body.sections[0] as Section);
+    else this.#startSection(this.#plan.sections[0] as Section);
   }
 
   readonly #stop = (): void => {
     if (this.#isStopped) return;
     this.#isStopped = true;
-    if (!this.#reader.isBusy) this.#release();
+    if (!this.#isBusy) this.#release();
   };
 
   #release(): void {
-    this.#reader.releaseMemory();
+    this.#releaseMemory();
     this.#file.close();
   }
 
+  #releaseMemory(): void {
+    if (this.#memory !== undefined) this.#disk.buffers.release(this.#memory);
+    this.#memory = undefined;
+  }
+
   /** A stale handle means that the file was replaced on the server of a network file system. */
-  #fail(cause: Error | undefined): void {
-    const error = isStaleError(cause) ? undefined : cause;
+  #fail(cause: Error | null): void {
+    const error = cause === null || isStaleError(cause) ? undefined : cause;
     if (this.#hasWritten || this.#res.headersSent) {
       destroyIncomplete(this.#res, error);
       this.#stop();
@@ -359,7 +304,7 @@ class FileStream {
     }
     this.#res.off('close', this.#stop);
     this.#stop();
-    this.#options.onNothingSent(error);
+    this.#onNothingSent(error);
   }
 
   #startSection({ start, before }: Section): void {
@@ -368,56 +313,74 @@ class FileStream {
     else this.#write(() => this.#writer.write(before));
   }
 
-  #onWritten(error: Error | null | undefined): void {
-    if (error) this.#stop();
-    else this.#readNext();
+  /** Not if middleware takes the chunks: it may request the next one before its `write` returns. */
+  #mayReadOnLoop(): boolean {
+    return this.#writer.canReuseChunks && this.#file.isLocal && this.#disk.breaker.allows(performance.now());
   }
 
   #readNext(): void {
-    if (!this.#reader.mayReadOnLoop()) this.#readOn();
+    if (!this.#mayReadOnLoop()) this.#readOn();
     else {
       // Another transfer may use this memory meanwhile, while it is in the CPU's cache.
-      this.#reader.releaseMemory();
+      this.#releaseMemory();
       turnBudget.run(this.#readOn);
     }
   }
 
   readonly #readOn = (): void => {
     if (this.#isStopped) return;
-    const section = this.#body.sections[this.#sectionIndex] as Section;
+    const { sections } = this.#plan;
+    const section = sections[this.#sectionIndex] as Section;
     if (this.#position <= section.end) {
       this.#readChunk(section);
       return;
     }
-    this.#sectionIndex++;
-    const nextSection = this.#body.sections[this.#sectionIndex];
+    const nextSection = sections[++this.#sectionIndex];
     if (nextSection !== undefined) this.#startSection(nextSection);
   };
 
   #readChunk(section: Section): void {
-    this.#reader.read(this.#position, section.end - this.#position + 1, (error, bytes) => {
+    const { buffers, breaker } = this.#disk;
+    this.#memory ??= isHttp2(this.#res) ? buffers.acquireSmall() : buffers.acquire();
+    const memory = this.#writer.canReuseChunks ? this.#memory : Buffer.allocUnsafeSlow(this.#memory.length);
+    const length = Math.min(memory.length, section.end - this.#position + 1);
+    const done = (error: Error | null, bytesRead: number): void => {
       if (this.#isStopped) this.#release();
-      else if (error !== null) this.#fail(error);
-      // The file was truncated and ends before the promised length.
-      else if (bytes.length === 0) this.#fail(undefined);
-      else this.#onRead(section, bytes);
-    });
+      // Without bytes, the file was truncated and ends before the promised length.
+      else if (error !== null || bytesRead === 0) this.#fail(error);
+      else this.#onRead(section, bytesRead === memory.length ? memory : memory.subarray(0, bytesRead));
+    };
+    if (!this.#mayReadOnLoop()) {
+      this.#isBusy = true;
+      read(this.#file.fd, memory, 0, length, this.#position, (error, bytesRead) => {
+        this.#isBusy = false;
+        done(error, bytesRead);
+      });
+      return;
+    }
+    const startedAt = performance.now();
+    let bytesRead = 0;
+    let failure: Error | null = null;
+    try {
+      bytesRead = readSync(this.#file.fd, memory, 0, length, this.#position);
+    } catch (error) {
+      failure = toError(error);
+    }
+    breaker.record(startedAt, performance.now());
+    done(failure, bytesRead);
   }
 
   #onRead(section: Section, bytes: Buffer): void {
     this.#position += bytes.length;
-    const isLast = this.#position > section.end && this.#sectionIndex === this.#body.sections.length - 1;
-    if (isLast) {
-      this.#confirmVersion(bytes);
-      return;
-    }
-    this.#write(() => this.#writer.write(bytes));
+    const isLast = this.#position > section.end && this.#sectionIndex === this.#plan.sections.length - 1;
+    if (isLast) this.#confirmVersion(bytes);
+    else this.#write(() => this.#writer.write(bytes));
   }
 
   /** The bytes before the first section are written together with its first chunk. Middleware may have replaced `write`. */
   #write(write: () => void): void {
     const isFirst = !this.#hasWritten;
-    const before = isFirst ? this.#body.sections[0]?.before : undefined;
+    const before = isFirst ? this.#plan.sections[0]?.before : undefined;
     this.#hasWritten = true;
     try {
       if (before !== undefined) this.#res.write(before);
@@ -429,125 +392,37 @@ class FileStream {
   }
 
   #confirmVersion(lastBytes: Buffer): void {
-    this.#reader.readVersion((error, current) => {
+    const { fd, isLocal, version } = this.#file;
+    const done = (error: Error | null, current: OpenFileVersion | undefined): void => {
       if (this.#isStopped) this.#release();
-      else if (current === undefined) this.#fail(error ?? undefined);
-      else if (isIntact(this.#file.version, current)) this.#finish(lastBytes);
-      else this.#fail(undefined);
-    });
+      else if (current !== undefined && (current.size > version.size || sameContent(version, current)))
+        this.#finish(lastBytes);
+      else this.#fail(error);
+    };
+    if (!isLocal) {
+      this.#isBusy = true;
+      fstat(fd, { bigint: true }, (error, stats) => {
+        this.#isBusy = false;
+        done(error, stats);
+      });
+      return;
+    }
+    let stats: OpenFileVersion | undefined;
+    let failure: Error | null = null;
+    try {
+      stats = fstatSync(fd, { bigint: true });
+    } catch (error) {
+      // The kernel has shut the file system down after a failure of its disk.
+      failure = toError(error);
+    }
+    done(failure, stats);
   }
 
   #finish(lastBytes: Buffer): void {
-    const { tail } = this.#body;
+    const { tail } = this.#plan;
     this.#write(() => {
       if (tail !== undefined) this.#res.write(lastBytes);
       this.#res.end(tail ?? lastBytes, this.#stop);
-    });
-  }
-}
-
-/** Receives the result of `fs.read`. */
-type Done = (error: Error | null, bytesRead: number) => void;
-
-/** Receives the bytes that were read: none at the end of the file. */
-type OnRead = (error: Error | null, bytes: Buffer) => void;
-
-interface ReaderOptions {
-  readonly breaker: CircuitBreaker;
-  readonly buffers: BufferPool;
-  /** Whether memory may be reused when its bytes are written. */
-  readonly canReuseChunks: boolean;
-  /** Whether small chunks are read. */
-  readonly isHttp2: boolean;
-}
-
-/**
- * Reads the chunks of one open file, one operation at a time. A chunk of a local file may be read on the event loop,
- * where a copy from the kernel's memory costs less than a thread pool operation and its wake-ups.
- */
-class FileReader {
-  readonly #file: OpenFile;
-  readonly #options: ReaderOptions;
-  #memory: Buffer | undefined;
-  #isBusy = false;
-
-  constructor(file: OpenFile, options: ReaderOptions) {
-    this.#file = file;
-    this.#options = options;
-  }
-
-  /** Whether an operation on the descriptor is running, during which it must stay open. */
-  get isBusy(): boolean {
-    return this.#isBusy;
-  }
-
-  /** Not if middleware takes the chunks: it may request the next one before its `write` returns. */
-  mayReadOnLoop(): boolean {
-    const { breaker, canReuseChunks } = this.#options;
-    return canReuseChunks && this.#file.isLocal && breaker.allows(performance.now());
-  }
-
-  /** Reads at most `most` bytes into memory that belongs to the reader until `releaseMemory`. */
-  read(position: number, most: number, onRead: OnRead): void {
-    const memory = this.#acquireMemory();
-    const length = Math.min(memory.length, most);
-    const done = (error: Error | null, bytesRead: number): void =>
-      onRead(error, bytesRead === memory.length ? memory : memory.subarray(0, bytesRead));
-    if (this.mayReadOnLoop()) this.#readOnLoop(memory, length, position, done);
-    else this.#readInPool(memory, length, position, done);
-  }
-
-  releaseMemory(): void {
-    if (this.#memory !== undefined) this.#options.buffers.release(this.#memory);
-    this.#memory = undefined;
-  }
-
-  #acquireMemory(): Buffer {
-    const { buffers, canReuseChunks, isHttp2 } = this.#options;
-    this.#memory ??= isHttp2 ? buffers.acquireSmall() : buffers.acquire();
-    return canReuseChunks ? this.#memory : Buffer.allocUnsafeSlow(this.#memory.length);
-  }
-
-  #readOnLoop(memory: Buffer, length: number, position: number, done: Done): void {
-    const startedAt = performance.now();
-    let bytesRead = 0;
-    let failure: Error | null = null;
-    try {
-      bytesRead = readSync(this.#file.fd, memory, 0, length, position);
-    } catch (error) {
-      failure = toError(error);
-    }
-    this.#options.breaker.record(startedAt, performance.now());
-    done(failure, bytesRead);
-  }
-
-  #readInPool(memory: Buffer, length: number, position: number, done: Done): void {
-    this.#isBusy = true;
-    read(this.#file.fd, memory, 0, length, position, (error, bytesRead) => {
-      this.#isBusy = false;
-      done(error, bytesRead);
-    });
-  }
-
-  /** Reads the current version of the file. */
-  readVersion(onVersion: (error: Error | null, version: OpenFileVersion | undefined) => void): void {
-    const { fd, isLocal } = this.#file;
-    if (isLocal) {
-      let stats: OpenFileVersion | undefined;
-      let failure: Error | null = null;
-      try {
-        stats = fstatSync(fd, { bigint: true });
-      } catch (error) {
-        // The kernel has shut the file system down after a failure of its disk.
-        failure = toError(error);
-      }
-      onVersion(failure, stats);
-      return;
-    }
-    this.#isBusy = true;
-    fstat(fd, { bigint: true }, (error, stats) => {
-      this.#isBusy = false;
-      onVersion(error, stats);
     });
   }
 }
@@ -718,15 +593,4 @@ function readVersionSync({ fd, version }: OpenFile, body: Buffer): boolean {
     filled += bytesRead;
   }
   return sameContent(version, fstatSync(fd, { bigint: true }));
-}
-
-// Errors of `close` are ignored: the descriptor is freed even then.
-function closeInPool(fd: number): void {
-  close(fd, () => {});
-}
-
-function closeOnLoop(fd: number): void {
-  try {
-    closeSync(fd);
-  } catch {}
 }

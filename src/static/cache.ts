@@ -150,6 +150,23 @@ export class Representation implements Validators {
   }
 }
 
+/**
+ * Creates the representation of a coding. Only the compressor keeps bodies, so it lives as long as its
+ * response.
+ */
+export function encodedRepresentation(
+  { metadata, path, realPath, version, modified }: Representation,
+  coding: string,
+  tag: string | undefined,
+  body: Buffer | undefined,
+): Representation {
+  return new Representation(
+    { ...metadata, coding, size: body?.length ?? 0, acceptRanges: false },
+    { path, realPath, version, body },
+    { tag, modified },
+  );
+}
+
 interface RepresentationValidators extends Validators {
   /**
    * Until this time (milliseconds since the epoch), the date is not sent without an ETag: another write in the same
@@ -235,6 +252,7 @@ export class FileCache {
     entry.freshUntil = 0;
   }
 
+  /** Removes the file of an entry, and the entry unless requests wait for it. */
   evict(entry: CacheEntry): void {
     this.invalidate(entry);
     this.release(entry);
@@ -325,19 +343,14 @@ export class CacheEntry {
   state: 'idle' | 'queued' | 'checking' = 'idle';
   /** The last check that has started and not ended. */
   check: { readonly startedAt: number } | undefined = undefined;
-  readonly owner: EntryOwner;
+  /** The cache of the entry. Several caches share one memory budget. */
+  readonly owner: FileCache;
 
-  constructor(urlPath: string, owner: EntryOwner) {
+  constructor(urlPath: string, owner: FileCache) {
     this.urlPath = urlPath;
     this.isLiteral = LITERAL.test(urlPath);
     this.owner = owner;
   }
-}
-
-/** The cache that an entry belongs to. Several caches share one memory budget. */
-interface EntryOwner {
-  /** Removes the file of an entry, and the entry unless requests wait for it. */
-  evict(entry: CacheEntry): void;
 }
 
 const MIB = 1 << 20;

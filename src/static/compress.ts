@@ -6,10 +6,16 @@ import { debug } from '../diagnostics/logging.ts';
 import { listMatchesWeakly } from '../http/conditions.ts';
 import { cacheByHeader, type EncodingWeights, parseAcceptEncoding } from '../http/negotiation.ts';
 import { MAX_DELAY } from '../options/rules.ts';
-import { type FileContent, Representation, type SelectionRules } from './cache.ts';
-import type { DeltaFactory } from './dictionaries.ts';
+import {
+  encodedRepresentation,
+  type FileContent,
+  type Representation,
+  type SelectionRules,
+} from './cache.ts';
+import { createDeltas, type DeltaFactory } from './dictionaries.ts';
 import { isCompressibleType } from './media-types.ts';
 import type { CompressSettings } from './options.ts';
+import type { RootDirectory } from './root.ts';
 
 // Tasks keep the path of a file, not its bytes.
 const MAX_QUEUED = 4096;
@@ -33,35 +39,47 @@ interface Preferences {
   readonly preferred: readonly number[];
 }
 
-/** Compresses each content once per coding, in the background, for all files of one middleware. */
+/**
+ * Compresses each content once per coding, in the background, for all files of one middleware without precompressed copies.
+ * Keeps the results in memory, by content and coding; `maxBytes` bounds them.
+ */
 export class Compressor {
   readonly settings: CompressSettings;
+  /** Undefined without the option `compress.dictionaries`. */
+  readonly deltas: DeltaFactory | undefined;
   readonly preferencesOf: (acceptEncoding: string) => Preferences;
-  readonly #results: ResultCache;
+  /** The least recently inserted results are first. */
+  readonly #results = new Map<string, Stored>();
   readonly #queue: BackgroundQueue;
+  #bytes = 0;
 
-  constructor(settings: CompressSettings) {
-    const { maxBytes, cpuShare } = settings;
+  /** @param root - the directory of the files; undefined for those of a source */
+  constructor(settings: CompressSettings, root: RootDirectory | undefined) {
     this.settings = settings;
     this.preferencesOf = cacheByHeader((header) => parsePreferences(header, settings.codings));
-    this.#results = new ResultCache(maxBytes);
-    this.#queue = new BackgroundQueue({ share: cpuShare, maxTasks: MAX_QUEUED });
+    this.#queue = new BackgroundQueue({ share: settings.cpuShare, maxTasks: MAX_QUEUED });
+    this.deltas = root && createDeltas(this, root);
+  }
+
+  accepts(type: string, size: number): boolean {
+    const { minBytes, maxFileBytes } = this.settings;
+    return size >= minBytes && size <= maxFileBytes && isCompressibleType(type);
   }
 
   /** Returns a result that is in memory. */
   getReady(key: string): CompressionResult | undefined {
-    return this.#results.get(key);
+    const stored = this.#results.get(key);
+    if (stored !== undefined) stored.usedAt = performance.now();
+    return stored?.result;
   }
 
   /** Returns the result for a key, which identifies its bytes; or undefined and queues the work. */
   get(key: string, work: Work): CompressionResult | undefined {
-    const result = this.#results.get(key);
-    if (result !== undefined) return result;
+    const result = this.getReady(key);
     // Without room, hot files would evict each other and be compressed again and again.
-    if (this.#results.makeRoom(Math.ceil(work.content.size * work.expectedRatio))) {
-      this.#queue.add(key, () => this.#run(key, work));
-    }
-    return undefined;
+    if (result === undefined && this.#makeRoom(OVERHEAD + Math.ceil(work.content.size * work.expectedRatio)))
+      this.schedule(key, () => this.#run(key, work));
+    return result;
   }
 
   /** Runs a task in the background within the CPU budget, unless its key is queued already. */
@@ -74,25 +92,47 @@ export class Compressor {
     if (bytes === undefined) return 0;
     const startedAt = performance.now();
     const encoded = await work.encode(bytes);
-    const milliseconds = performance.now() - startedAt;
-    if (encoded === undefined) return milliseconds;
-    const result = encoded.length <= bytes.length * work.maxRatio ? encoded : 'useless';
-    debug.static('compressed %s: %d to %d bytes', key, bytes.length, encoded.length);
-    this.#results.set(key, result);
-    return milliseconds;
+    const endedAt = performance.now();
+    if (encoded !== undefined) {
+      debug.static('compressed %s: %d to %d bytes', key, bytes.length, encoded.length);
+      const result = encoded.length <= bytes.length * work.maxRatio ? encoded : 'useless';
+      if (this.#makeRoom(sizeOf(result))) {
+        this.#results.set(key, { result, usedAt: endedAt });
+        this.#bytes += sizeOf(result);
+      }
+    }
+    return endedAt - startedAt;
+  }
+
+  /** Makes room for a result by evicting results that are not in use. Returns false if there are too few of them. */
+  #makeRoom(needed: number): boolean {
+    const { maxBytes } = this.settings;
+    const idleSince = performance.now() - MIN_IDLE_MS;
+    for (const [key, { result, usedAt }] of this.#results) {
+      if (needed > maxBytes || this.#bytes + needed <= maxBytes) break;
+      if (usedAt > idleSince) continue;
+      this.#results.delete(key);
+      this.#bytes -= sizeOf(result);
+    }
+    return this.#bytes + needed <= maxBytes;
   }
 }
 
-/** Creates the work of compressing a content with a coding. */
-function workFor(coding: Precompressed, content: FileContent): Work {
-  return {
-    content,
-    // Text compresses to about this share.
-    expectedRatio: 0.3,
-    maxRatio: 0.95,
-    encode: (bytes) => encode(bytes, coding),
-  };
+/** The compressed bytes, or `useless` if they are not smaller than the file. */
+type CompressionResult = Buffer | 'useless';
+
+interface Stored {
+  readonly result: CompressionResult;
+  usedAt: number;
 }
+
+// Results that were used within this time are not evicted, so that more files than fit cause no endless
+// recompression.
+const MIN_IDLE_MS = 60_000;
+// A result without bytes, its key and its place in the Map take about this many bytes.
+const OVERHEAD = 200;
+
+const sizeOf = (result: CompressionResult): number => OVERHEAD + (result === 'useless' ? 0 : result.length);
 
 function parsePreferences(header: string, codings: readonly Precompressed[]): Preferences {
   const weightOf = parseAcceptEncoding(header);
@@ -103,11 +143,6 @@ function parsePreferences(header: string, codings: readonly Precompressed[]): Pr
     .filter((index) => weightAt(index) > 0 && weightAt(index) >= identityWeight)
     .sort((a, b) => weightAt(b) - weightAt(a));
   return { weightOf, identityWeight, preferred };
-}
-
-/** Identifies the compressed bytes of a content. */
-function keyFor(coding: Precompressed, { etag, size }: FileContent): string {
-  return `${etag.slice(1, -1)}-${encodingId(coding, size)}`;
 }
 
 /** One coding that a file may be sent in. */
@@ -121,13 +156,15 @@ interface Candidate {
 
 /** The codings of one loaded file, which are compressed when a client first prefers them. */
 export class CompressedCodings {
-  readonly #work: { readonly compressor: Compressor; readonly content: FileContent };
+  readonly #compressor: Compressor;
+  readonly #content: FileContent;
   readonly #identity: Representation;
   #candidates: readonly Candidate[] | undefined;
 
   /** @param identity - the representation of the file itself */
   constructor(compressor: Compressor, content: FileContent, identity: Representation) {
-    this.#work = { compressor, content };
+    this.#compressor = compressor;
+    this.#content = content;
     this.#identity = identity;
   }
 
@@ -138,7 +175,7 @@ export class CompressedCodings {
   select({ headers, method }: IncomingMessage, rules: SelectionRules): Representation | undefined {
     const header = headers['accept-encoding'];
     if (typeof header !== 'string') return this.#identity;
-    const preferences = this.#work.compressor.preferencesOf(header);
+    const preferences = this.#compressor.preferencesOf(header);
     const { weightOf, identityWeight } = preferences;
     // A range of a compressed body would be of little use, because only its whole is cached.
     if (headers.range !== undefined && method === 'GET' && rules.acceptsRanges && identityWeight > 0)
@@ -155,10 +192,9 @@ export class CompressedCodings {
 
   /** Finds a coding whose current bytes the client has, as its `If-None-Match` shows. */
   #findKnown(known: string, weightOf: EncodingWeights): Representation | undefined {
-    for (const candidate of this.#list()) {
-      const { coding, tag } = candidate;
+    for (const { coding, tag } of this.#list()) {
       const isKnown = tag !== undefined && weightOf(coding) > 0 && listMatchesWeakly(known, tag);
-      if (isKnown) return this.#represent(candidate, undefined);
+      if (isKnown) return encodedRepresentation(this.#identity, coding, tag, undefined);
     }
     return undefined;
   }
@@ -168,73 +204,37 @@ export class CompressedCodings {
    * itself.
    */
   #best({ preferred, identityWeight }: Preferences): Representation | undefined {
-    const { compressor } = this.#work;
     const candidates = this.#list();
     for (const index of preferred) {
-      const candidate = candidates[index] as Candidate;
-      const { key, work } = candidate;
+      const { coding, tag, key, work } = candidates[index] as Candidate;
       const isBest = index === preferred[0];
-      const body = isBest ? compressor.get(key, work) : compressor.getReady(key);
-      if (body !== undefined && body !== 'useless') return this.#represent(candidate, body);
+      const body = isBest ? this.#compressor.get(key, work) : this.#compressor.getReady(key);
+      if (body !== undefined && body !== 'useless')
+        return encodedRepresentation(this.#identity, coding, tag, body);
     }
     return identityWeight > 0 ? this.#identity : undefined;
   }
 
   #list(): readonly Candidate[] {
-    this.#candidates ??= this.#work.compressor.settings.codings.map((coding) =>
-      this.#createCandidate(coding),
-    );
+    this.#candidates ??= this.#compressor.settings.codings.map((coding) => this.#createCandidate(coding));
     return this.#candidates;
   }
 
   #createCandidate(coding: Precompressed): Candidate {
-    const key = keyFor(coding, this.#work.content);
-    const suffix = key.slice(key.lastIndexOf('-'));
-    const tag = this.#identity.tag?.replace(/"$/, `${suffix}"`);
-    return { coding, key, tag, work: workFor(coding, this.#work.content) };
-  }
-
-  #represent({ coding, tag }: Candidate, body: Buffer | undefined): Representation {
-    return encodedRepresentation(this.#identity, coding, tag, body);
-  }
-}
-
-/**
- * Creates the representation of a coding. Only the compressor keeps bodies, so it lives as long as its
- * response.
- */
-export function encodedRepresentation(
-  { metadata, path, realPath, version, modified }: Representation,
-  coding: string,
-  tag: string | undefined,
-  body: Buffer | undefined,
-): Representation {
-  return new Representation(
-    { ...metadata, coding, size: body?.length ?? 0, acceptRanges: false },
-    { path, realPath, version, body },
-    { tag, modified },
-  );
-}
-
-/** Creates the codings of files without precompressed copies. */
-export class CodingFactory {
-  readonly #compressor: Compressor;
-  /** Undefined without the option `compress.dictionaries`. */
-  readonly deltas: DeltaFactory | undefined;
-
-  constructor(compressor: Compressor, deltas: DeltaFactory | undefined) {
-    this.#compressor = compressor;
-    this.deltas = deltas;
-  }
-
-  accepts(type: string, size: number): boolean {
-    const { minBytes, maxFileBytes } = this.#compressor.settings;
-    return size >= minBytes && size <= maxFileBytes && isCompressibleType(type);
-  }
-
-  /** @param identity - the representation of the file itself */
-  create(content: FileContent, identity: Representation): CompressedCodings {
-    return new CompressedCodings(this.#compressor, content, identity);
+    const { etag, size } = this.#content;
+    const suffix = `-${encodingId(coding, size)}`;
+    return {
+      coding,
+      key: etag.slice(1, -1) + suffix,
+      tag: this.#identity.tag?.replace(/"$/, `${suffix}"`),
+      // Text compresses to about 0.3 of its size.
+      work: {
+        content: this.#content,
+        expectedRatio: 0.3,
+        maxRatio: 0.95,
+        encode: (bytes) => encode(bytes, coding),
+      },
+    };
   }
 }
 
@@ -287,68 +287,6 @@ export class BackgroundQueue {
     // The timer does not keep the process alive.
     setTimeout(() => this.#runNext(), pause).unref();
   }
-}
-
-/** The compressed bytes, or `useless` if they are not smaller than the file. */
-type CompressionResult = Buffer | 'useless';
-
-interface Stored {
-  readonly result: CompressionResult;
-  usedAt: number;
-}
-
-// Results that were used within this time are not evicted, so that more files than fit cause no endless
-// recompression.
-const MIN_IDLE_MS = 60_000;
-// A result without bytes, its key and its place in the Map take about this many bytes.
-const OVERHEAD = 200;
-
-/** Results of compression in memory, by content and coding. `maxBytes` bounds them. */
-class ResultCache {
-  readonly #maxBytes: number;
-  /** The least recently inserted results are first. */
-  readonly #stored = new Map<string, Stored>();
-  #bytes = 0;
-
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
-  }
-
-  get(key: string): CompressionResult | undefined {
-    const stored = this.#stored.get(key);
-    if (stored === undefined) return undefined;
-    stored.usedAt = performance.now();
-    return stored.result;
-  }
-
-  /**
-   * Makes room for a result by evicting results that are not in use. Returns false if there are too few of
-   * them.
-   */
-  makeRoom(bytes: number): boolean {
-    const needed = bytes + OVERHEAD;
-    if (needed > this.#maxBytes) return false;
-    if (this.#bytes + needed <= this.#maxBytes) return true;
-    const idleSince = performance.now() - MIN_IDLE_MS;
-    for (const [key, stored] of this.#stored) {
-      if (stored.usedAt > idleSince) continue;
-      this.#stored.delete(key);
-      this.#bytes -= sizeOf(stored.result);
-      if (this.#bytes + needed <= this.#maxBytes) return true;
-    }
-    return false;
-  }
-
-  /** Stores a result if there is room for it. */
-  set(key: string, result: CompressionResult): void {
-    if (this.#stored.has(key) || !this.makeRoom(sizeOf(result) - OVERHEAD)) return;
-    this.#stored.set(key, { result, usedAt: performance.now() });
-    this.#bytes += sizeOf(result);
-  }
-}
-
-function sizeOf(result: CompressionResult): number {
-  return OVERHEAD + (result === 'useless' ? 0 : result.length);
 }
 
 const MIB = 1 << 20;

@@ -6,8 +6,13 @@ import zlib, { constants, type InputType } from 'node:zlib';
 import { debug, noteNoDictionaries } from '../diagnostics/logging.ts';
 import { findTag } from '../http/conditions.ts';
 import { cacheByHeader, parseAcceptEncoding } from '../http/negotiation.ts';
-import type { FileContent, Representation, SelectionRules } from './cache.ts';
-import { type Compressor, encodedRepresentation, type Work } from './compress.ts';
+import {
+  encodedRepresentation,
+  type FileContent,
+  type Representation,
+  type SelectionRules,
+} from './cache.ts';
+import type { Compressor, Work } from './compress.ts';
 import { readBytes } from './hash.ts';
 import { RootDirectory, statOrUndefined } from './root.ts';
 
@@ -16,13 +21,6 @@ const AVAILABLE_DICTIONARY = /^\s*:([A-Za-z0-9+/]{43}=):\s*$/;
 /** A structured field with a string: the name of a file. */
 const DICTIONARY_ID = /^\s*"([\w.~-]{1,255})"\s*$/;
 const HASH_IN_KEY = 12;
-
-interface Context {
-  readonly compressor: Compressor;
-  readonly files: DictionaryFiles;
-  /** Selects the coding for a value of `Accept-Encoding`. */
-  readonly codingFor: (acceptEncoding: string) => DictionaryCoding | undefined;
-}
 
 /** The dictionary that the client has, and the coding to use with it. */
 interface Announced {
@@ -33,15 +31,15 @@ interface Announced {
 
 /** The codings of one loaded file that use earlier versions of the file as dictionaries. */
 export class FileDeltas {
-  readonly #context: Context;
+  readonly #factory: DeltaFactory;
   readonly #content: FileContent;
   readonly #identity: Representation;
   readonly #folder: string;
   readonly #pattern: string | undefined;
 
-  constructor(context: Context, filePath: string, content: FileContent, identity: Representation) {
+  constructor(factory: DeltaFactory, filePath: string, content: FileContent, identity: Representation) {
     const { folder, name } = splitPath(filePath);
-    this.#context = context;
+    this.#factory = factory;
     this.#content = content;
     this.#identity = identity;
     this.#folder = folder;
@@ -87,13 +85,13 @@ export class FileDeltas {
     const hash = AVAILABLE_DICTIONARY.exec(String(hashes))?.[1];
     const id = DICTIONARY_ID.exec(String(ids))?.[1];
     if (hash === undefined || id === undefined || typeof accepted !== 'string') return undefined;
-    const coding = this.#context.codingFor(accepted);
+    const coding = this.#factory.codingFor(accepted);
     if (coding === undefined || patternOf(id) !== this.#pattern) return undefined;
     return { hash, id, coding };
   }
 
   #encode({ hash, id, coding }: Announced): Representation | undefined {
-    const { compressor, files } = this.#context;
+    const { compressor, files } = this.#factory;
     const path = this.#folder + id;
     const file = files.find(path, hash);
     if (file === undefined) return undefined;
@@ -106,7 +104,7 @@ export class FileDeltas {
   }
 
   #workFor(coding: DictionaryCoding, path: string, file: DictionaryFile): Work {
-    const { files } = this.#context;
+    const { files } = this.#factory;
     return {
       content: this.#content,
       expectedRatio: 0.05,
@@ -122,10 +120,15 @@ export class FileDeltas {
 
 /** Creates the codings with dictionaries of loaded files. */
 export class DeltaFactory {
-  readonly #context: Context;
+  readonly compressor: Compressor;
+  readonly files: DictionaryFiles;
+  /** Selects the coding for a value of `Accept-Encoding`. */
+  readonly codingFor: (acceptEncoding: string) => DictionaryCoding | undefined;
 
-  constructor(context: Context) {
-    this.#context = context;
+  constructor(compressor: Compressor, files: DictionaryFiles, codings: readonly DictionaryCoding[]) {
+    this.compressor = compressor;
+    this.files = files;
+    this.codingFor = cacheByHeader((header) => bestCoding(header, codings));
   }
 
   /**
@@ -140,10 +143,6 @@ export class DeltaFactory {
     if (pattern === undefined || !isPublicAndImmutable(cacheControl)) return undefined;
     // The pattern is relative to the URL of the file, so it is right below every mount path and proxy.
     return `match="${pattern}", id="${name}"`;
-  }
-
-  create(filePath: string, content: FileContent, identity: Representation): FileDeltas {
-    return new FileDeltas(this.#context, filePath, content, identity);
   }
 }
 
@@ -160,12 +159,8 @@ export function createDeltas(compressor: Compressor, root: RootDirectory): Delta
     return undefined;
   }
   const roots = [root, ...dictionaries.previous.map((path) => new RootDirectory(path))];
-  const context = {
-    compressor,
-    files: new DictionaryFiles(roots, maxFileBytes, (key, task) => compressor.schedule(key, task)),
-    codingFor: cacheByHeader((header) => bestCoding(header, codings)),
-  };
-  return new DeltaFactory(context);
+  const schedule = (key: string, task: () => Promise<number>): void => compressor.schedule(key, task);
+  return new DeltaFactory(compressor, new DictionaryFiles(roots, maxFileBytes, schedule), codings);
 }
 
 /** A delta to a private file could reveal its content, and one to a changing file has no fresh dictionary. */

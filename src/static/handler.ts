@@ -15,8 +15,7 @@ import {
   type Waiter,
 } from './cache.ts';
 import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
-import { CodingFactory, Compressor } from './compress.ts';
-import { createDeltas } from './dictionaries.ts';
+import { Compressor } from './compress.ts';
 import { etagPackage } from './hash.ts';
 import { loadFile, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
@@ -53,12 +52,12 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
   const isDirectory = files instanceof RootDirectory;
   if (isDirectory) assertPages(files, settings);
   const cache = new FileCache(budgetFor(settings.cache));
-  const codingFactory = codingFactoryFor(files, settings);
+  const compressor = compressorFor(files, settings);
   const breaker = new CircuitBreaker();
   const etags = new BackgroundEtags(settings);
   const checker = new Coalescer({
     cache,
-    load: (urlPath, { isPopular }) => loadFile(files, urlPath, settings, { isPopular, codingFactory }),
+    load: (urlPath, { isPopular }) => loadFile(files, urlPath, settings, { isPopular, compressor }),
     stillResolves: (file) => stillResolves(files, file, settings),
     allowsSync: (dependencies) => files.allowsSync(dependencies),
     isUnchangedSync: (dependencies) => files.isUnchangedSync(dependencies),
@@ -68,22 +67,19 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
     onCached: (entry, file) => etags.add(entry, file),
     maxRunning: isDirectory ? MAX_CHECKS_IN_POOL : Number.POSITIVE_INFINITY,
   });
-  const sender = isDirectory
-    ? new DiskSender({ breaker, buffers: new BufferPool(READ_BUFFER_BYTES) })
-    : files;
+  const sender = isDirectory ? new DiskSender(breaker, new BufferPool(READ_BUFFER_BYTES)) : files;
   const sendBody: ServeContext['sendBody'] = (request, plan, retry) => sender.send(request, plan, retry);
   return createCacheHandler({ settings, cache, checker, etags, sendBody });
 }
 
-/** Creates the factory of codings that are created while files are served. */
-function codingFactoryFor(
+/** Creates the compressor of the files that are compressed while they are served. */
+function compressorFor(
   files: RootDirectory | SourceFiles,
   { compress }: StaticSettings,
-): CodingFactory | undefined {
+): Compressor | undefined {
   if (compress === undefined) return undefined;
-  const compressor = new Compressor(compress);
-  if (files instanceof RootDirectory) return new CodingFactory(compressor, createDeltas(compressor, files));
-  if (compress.dictionaries === undefined) return new CodingFactory(compressor, undefined);
+  const root = files instanceof RootDirectory ? files : undefined;
+  if (root !== undefined || compress.dictionaries === undefined) return new Compressor(compress, root);
   throw optionError(
     STATIC_OPTIONS,
     'option "compress.dictionaries" is on, but the files come from a source; it works with a directory only',

@@ -3,8 +3,9 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { Precompressed } from '../../types/static.ts';
 import { debug } from '../diagnostics/logging.ts';
 import { etagForCoding, type LoadedFile, type LoadResult, type Metadata, Representation } from './cache.ts';
-import type { CodingFactory } from './compress.ts';
+import { CompressedCodings, type Compressor } from './compress.ts';
 import { COPY_EXTENSIONS, type CopyToCompare, compareCopy } from './copies.ts';
+import { FileDeltas } from './dictionaries.ts';
 import { etagOfBytes } from './hash.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
@@ -84,8 +85,8 @@ export interface OpenedFile {
 export interface LoadOptions {
   /** Whether the file is requested so often that a large body is cached too. */
   readonly isPopular: boolean;
-  /** Creates codings of the file. */
-  readonly codingFactory?: CodingFactory | undefined;
+  /** Compresses the file while it is served. */
+  readonly compressor?: Compressor | undefined;
 }
 
 /** Resolves, opens, reads and hashes the file for a URL path. Repeats this if the file changes meanwhile. */
@@ -153,42 +154,27 @@ interface Parts {
   readonly options: LoadOptions;
 }
 
-async function assemble({ files, found, file, snapshot, settings, options }: Parts): Promise<LoadedFile> {
+async function assemble(parts: Parts): Promise<LoadedFile> {
+  const { files, found, file, snapshot, settings, options } = parts;
   const { path, filePath } = found;
   const { realPath } = file;
   const type = mediaTypeOf(path);
   const copies = await findPrecompressed(files, path, snapshot, settings, options);
   const cacheControl = settings.cacheControl(filePath);
-  const codings = codingsFor({ files, filePath, type, cacheControl }, snapshot, options.codingFactory, {
-    hasCopies: copies.files.length > 0,
-  });
-  const common = {
-    type,
-    cacheControl,
-    vary: codings.vary,
-    acceptRanges: settings.acceptRanges,
-    useAsDictionary: codings.useAsDictionary,
-  };
+  const { vary, useAsDictionary, create } = codingsFor(parts, type, cacheControl, copies.files.length > 0);
+  const { acceptRanges } = settings;
+  const common = { type, cacheControl, vary, acceptRanges, useAsDictionary };
   const snapshots = [snapshot, ...copies.files.map((copy) => copy.snapshot)];
   // Depends on the version that was read, not on that of the first stat: the file may have been replaced in
   // between.
-  const uncompressed = representationOf(
-    { path, realPath },
-    snapshot,
-    { ...common, coding: undefined },
-    settings,
-  );
+  const uncompressed = representationOf({ path, realPath, snapshot, coding: undefined }, common, settings);
   return {
     kind: 'file',
     dependencies: [...found.dependencies, uncompressed, ...copies.dependencies],
     uncompressed,
-    ...codings.create(realPath, uncompressed),
+    ...create(realPath, uncompressed),
     precompressed:
-      copies.files.length === 0
-        ? NONE
-        : copies.files.map((copy) =>
-            representationOf(copy, copy.snapshot, { ...common, coding: copy.coding }, settings),
-          ),
+      copies.files.length === 0 ? NONE : copies.files.map((copy) => representationOf(copy, common, settings)),
     stats: snapshot.stats,
     isRacilyClean:
       snapshots.some((read) => read.isRacilyClean) ||
@@ -198,12 +184,11 @@ async function assemble({ files, found, file, snapshot, settings, options }: Par
 }
 
 function representationOf(
-  { path, realPath }: Pick<Representation, 'path' | 'realPath'>,
-  { version, body, etag, modified }: Snapshot,
-  metadata: Omit<Metadata, 'size'>,
+  { path, realPath, coding, snapshot: { version, body, etag, modified } }: FileToRepresent,
+  common: Omit<Metadata, 'size' | 'coding'>,
   settings: StaticSettings,
 ): Representation {
-  const { coding, type, cacheControl, vary, acceptRanges, useAsDictionary } = metadata;
+  const { type, cacheControl, vary, acceptRanges, useAsDictionary } = common;
   return new Representation(
     { coding, type, size: Number(version.size), cacheControl, vary, acceptRanges, useAsDictionary },
     { path, realPath, version, body },
@@ -334,9 +319,7 @@ async function readContent(
   // other bytes than the hashed bytes.
   const mayHash = isCached || (size <= maxEagerHashBytes && !isRacily);
   const isIdentified =
-    kind === 'content' ||
-    options.codingFactory !== undefined ||
-    (isCached && settings.precompressed.length > 0);
+    kind === 'content' || options.compressor !== undefined || (isCached && settings.precompressed.length > 0);
   const isHashed = mayHash && isIdentified;
   const contentEtag = !isHashed
     ? undefined
@@ -351,9 +334,9 @@ async function readContent(
   return { body, contentEtag, etag: kind === 'content' && isHashed ? contentEtag : etagByVersion };
 }
 
-/** A compressed copy of a file in the same directory. */
-interface PrecompressedFile {
-  readonly coding: Precompressed;
+/** A file, or a compressed copy of it in the same directory. */
+interface FileToRepresent {
+  readonly coding: Precompressed | undefined;
   readonly path: string;
   readonly realPath: string;
   readonly snapshot: Snapshot;
@@ -369,8 +352,8 @@ async function findPrecompressed(
   source: Snapshot,
   settings: StaticSettings,
   options: LoadOptions,
-): Promise<{ files: PrecompressedFile[]; dependencies: Dependency[] }> {
-  const copies: PrecompressedFile[] = [];
+): Promise<{ files: FileToRepresent[]; dependencies: Dependency[] }> {
+  const copies: FileToRepresent[] = [];
   const dependencies: Dependency[] = [];
   for (const coding of settings.precompressed) {
     const copyPath = path + COPY_EXTENSIONS[coding];
@@ -441,34 +424,29 @@ interface FileCodings {
   create(realPath: string, identity: Representation): Pick<LoadedFile, 'createdCodings' | 'deltas'>;
 }
 
-interface FileToEncode {
-  readonly files: Files;
-  /** The path below the root, with slashes. */
-  readonly filePath: string;
-  readonly type: string;
-  readonly cacheControl: string | undefined;
-}
-
 /** Decides which codings of a file are created. Files with compressed copies get no others but deltas. */
 function codingsFor(
-  { files, filePath, type, cacheControl }: FileToEncode,
-  { version, contentEtag }: Pick<Snapshot, 'version' | 'contentEtag'>,
-  factory: CodingFactory | undefined,
-  { hasCopies }: { readonly hasCopies: boolean },
+  { files, found: { filePath }, snapshot: { version, contentEtag: etag }, options: { compressor } }: Parts,
+  type: string,
+  cacheControl: string | undefined,
+  hasCopies: boolean,
 ): FileCodings {
   const size = Number(version.size);
-  const accepts = contentEtag !== undefined && factory?.accepts(type, size) === true;
-  if (!accepts) return { vary: hasCopies ? ENCODING : undefined, useAsDictionary: undefined, create: none };
-  const { deltas } = factory;
+  if (etag === undefined || compressor?.accepts(type, size) !== true)
+    return { vary: hasCopies ? ENCODING : undefined, useAsDictionary: undefined, create: none };
+  const { deltas } = compressor;
   const useAsDictionary = deltas?.headerFor(filePath, cacheControl);
   return {
     vary: useAsDictionary === undefined ? ENCODING : `${ENCODING}, Available-Dictionary`,
     useAsDictionary,
     create: (realPath, identity) => {
-      const content = { size, etag: contentEtag, read: () => readAgain(files, realPath, size, contentEtag) };
+      const content = { size, etag, read: () => readAgain(files, realPath, size, etag) };
       return {
-        createdCodings: hasCopies ? undefined : factory.create(content, identity),
-        deltas: useAsDictionary === undefined ? undefined : deltas?.create(filePath, content, identity),
+        createdCodings: hasCopies ? undefined : new CompressedCodings(compressor, content, identity),
+        deltas:
+          deltas === undefined || useAsDictionary === undefined
+            ? undefined
+            : new FileDeltas(deltas, filePath, content, identity),
       };
     },
   };

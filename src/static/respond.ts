@@ -23,7 +23,6 @@ import {
   writeReply,
 } from '../http/reply.ts';
 import { formatValue, isObject, isThenable } from '../options/rules.ts';
-import type { Section, StreamedBody } from './body.ts';
 import {
   bodyHeaders,
   type HeaderList,
@@ -34,11 +33,19 @@ import {
 import type { FileRequest } from './handler.ts';
 import { isCompressibleType } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
+/** A range of the file, and the bytes that precede it in the response. */
+export interface Section extends ByteRange {
+  readonly before: Buffer | undefined;
+}
+
 /** A response whose body has to be read from the file. */
-export interface StreamPlan extends StreamedBody {
+export interface StreamPlan {
   readonly representation: Representation;
   readonly status: number;
   readonly headers: HeaderList;
+  readonly sections: readonly Section[];
+  /** The last bytes of a multipart body. */
+  readonly tail: Buffer | undefined;
 }
 
 /** A request with its response and the `next` function. */

@@ -213,18 +213,21 @@ export class ReadableFile implements OpenedFile {
     return fstatAsync(this.fd);
   }
 
-  /** Ignores errors: the descriptor is freed even when `close` fails. */
   close(): void {
-    if (!this.#isLocal) {
-      close(this.fd, () => {});
-      return;
-    }
-    try {
-      closeSync(this.fd);
-    } catch {
-      // The descriptor is freed nevertheless.
-    }
+    if (this.#isLocal) closeOnLoop(this.fd);
+    else closeInPool(this.fd);
   }
+}
+
+// Errors of `close` are ignored: the descriptor is freed even then.
+export function closeInPool(fd: number): void {
+  close(fd, () => {});
+}
+
+export function closeOnLoop(fd: number): void {
+  try {
+    closeSync(fd);
+  } catch {}
 }
 
 /**

@@ -50,7 +50,7 @@ it('a file is found when the link of the root is switched between two steps that
   }
   switchLink();
   const root = new SwitchedRoot(`${folder}/current`);
-  const options = { isPopular: false, codingFactory: undefined };
+  const options = { isPopular: false, compressor: undefined };
   expect(await loadFile(root, '/a.txt', resolveStaticOptions({}), options)).toMatchObject({ kind: 'file' });
 });
 

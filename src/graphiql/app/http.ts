@@ -1,8 +1,7 @@
 import type { FetcherParams } from '@graphiql/toolkit';
-import type { ExecutionResult } from 'graphql';
+import { type ExecutionResult, GraphQLError } from 'graphql';
 import { meros } from 'meros/browser';
-import { endpoint } from '../settings.ts';
-import { errorResult } from './error-result.ts';
+import { endpoint } from './settings.ts';
 
 const SINGLE = 'application/graphql-response+json, application/json;q=0.9';
 const INCREMENTAL = `multipart/mixed;incrementalSpec=v0.2, multipart/mixed;deferSpec=20220824, multipart/mixed;q=0.9, ${SINGLE}`;
@@ -84,4 +83,9 @@ async function* readParts(parts: AsyncIterable<readonly IncrementalPart[]>, stop
   } finally {
     stop.abort();
   }
+}
+
+/** Creates a GraphQL result with one error that was detected in the browser. */
+export function errorResult(message: string, extensions?: Record<string, unknown>): ExecutionResult {
+  return { errors: [new GraphQLError(message, { extensions })] };
 }

@@ -1,7 +1,7 @@
 import type { FetcherParams } from '@graphiql/toolkit';
 import type { ExecutionResult } from 'graphql';
 import { type Client, createClient } from 'graphql-ws/client';
-import { config, socketEndpoint } from '../settings.ts';
+import { config, socketEndpoint } from './settings.ts';
 
 interface Connection {
   client: Client;

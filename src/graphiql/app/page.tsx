@@ -1,0 +1,210 @@
+import { ToolbarButton, useGraphiQL, useMonaco } from '@graphiql/react';
+import type { Storage } from '@graphiql/toolkit';
+import { GraphiQL } from 'graphiql';
+import {
+  type GraphQLField,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  getNamedType,
+  isInterfaceType,
+  isLeafType,
+  isObjectType,
+  isRequiredArgument,
+  parse,
+} from 'graphql';
+import { useEffect, useRef, useState } from 'react';
+import { fetcher } from './fetcher.ts';
+import { config, endpoint, forgetLink, linked, linkTo } from './settings.ts';
+
+const prefix = `espalier:${endpoint}:`;
+
+/** Stores the tabs, history and settings of this endpoint; in memory if the browser allows no storage. */
+const storage: Storage = createStorage();
+
+function createStorage(): Storage {
+  if (!usable()) return inMemory();
+  const own = (): string[] => Object.keys(localStorage).filter((key) => key.startsWith(prefix));
+  return {
+    getItem: (key: string): string | null => localStorage.getItem(prefix + key),
+    setItem: (key: string, value: string): void => localStorage.setItem(prefix + key, value),
+    removeItem: (key: string): void => localStorage.removeItem(prefix + key),
+    clear(): void {
+      for (const key of own()) localStorage.removeItem(key);
+    },
+    get length(): number {
+      return own().length;
+    },
+  };
+}
+
+function inMemory(): Storage {
+  const kept = new Map<string, string>();
+  return {
+    getItem: (key) => kept.get(key) ?? null,
+    setItem: (key, value) => void kept.set(key, value),
+    removeItem: (key) => void kept.delete(key),
+    clear: () => kept.clear(),
+    get length() {
+      return kept.size;
+    },
+  };
+}
+
+function usable(): boolean {
+  try {
+    localStorage.setItem(prefix, '');
+    localStorage.removeItem(prefix);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The GraphiQL page. */
+export function Page() {
+  return (
+    <GraphiQL
+      fetcher={fetcher}
+      storage={storage}
+      initialQuery={linked.query}
+      initialVariables={linked.variables ?? (linked.query === undefined ? undefined : '')}
+      defaultQuery={config.defaultQuery}
+      defaultHeaders={config.defaultHeaders}
+      isHeadersEditorEnabled={config.headersEditor}
+      shouldPersistHeaders={config.persistHeaders}
+      forcedTheme={config.theme === 'system' ? undefined : config.theme}
+      inputValueDeprecation
+      schemaDescription
+      onEditQuery={forgetLink}
+      onEditVariables={forgetLink}
+    >
+      <GraphiQL.Toolbar>
+        {({ prettify, merge, copy }) => (
+          <>
+            {prettify}
+            {merge}
+            {copy}
+            <CopyLink />
+          </>
+        )}
+      </GraphiQL.Toolbar>
+      <StartAtLinkedOperation />
+      <FirstQuery />
+    </GraphiQL>
+  );
+}
+
+function CopyLink() {
+  const { query, variables, operationName } = useGraphiQL((state) => ({
+    query: state.queryEditor,
+    variables: state.variableEditor,
+    operationName: state.operationName,
+  }));
+  const [copied, setCopied] = useState(false);
+  async function copy() {
+    const link = linkTo({ query: query?.getValue(), variables: variables?.getValue(), operationName });
+    // Browsers have no clipboard API without HTTPS; the link is put into the address bar instead.
+    if (navigator.clipboard === undefined) location.hash = new URL(link).hash;
+    else await navigator.clipboard.writeText(link);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1500);
+  }
+  return (
+    <ToolbarButton label={copied ? 'Copied' : 'Copy a link to this operation'} onClick={copy}>
+      <svg
+        className="graphiql-toolbar-icon"
+        viewBox="0 0 24 24"
+        fill="none"
+        stroke="currentColor"
+        aria-hidden="true"
+      >
+        <path
+          d="M10 14a4.5 4.5 0 0 0 6.4 0l3-3a4.5 4.5 0 0 0-6.4-6.4l-1.2 1.2"
+          strokeWidth="1.5"
+          strokeLinecap="round"
+        />
+        <path
+          d="M14 10a4.5 4.5 0 0 0-6.4 0l-3 3a4.5 4.5 0 0 0 6.4 6.4l1.2-1.2"
+          strokeWidth="1.5"
+          strokeLinecap="round"
+        />
+      </svg>
+    </ToolbarButton>
+  );
+}
+
+/** Moves the cursor to the operation that the link names, since GraphiQL runs the operation at the cursor. */
+function StartAtLinkedOperation() {
+  const editor = useGraphiQL((state) => state.queryEditor);
+  const monaco = useMonaco((state) => state.monaco);
+  const done = useRef(false);
+  useEffect(() => {
+    if (done.current || editor === undefined || monaco === undefined || !linked.operationName) return;
+    done.current = true;
+    const offset = offsetOf(editor.getValue(), linked.operationName);
+    const position = editor.getModel()?.getPositionAt(offset);
+    if (position) editor.setPosition(position);
+    editor.focus();
+  }, [editor, monaco]);
+  return null;
+}
+
+function offsetOf(query: string, operationName: string): number {
+  try {
+    const { definitions } = parse(query);
+    const found = definitions.find((node) => 'name' in node && node.name?.value === operationName);
+    return found?.loc?.start ?? 0;
+  } catch {
+    return 0;
+  }
+}
+
+const UPSTREAM_TEXT = '# Welcome to GraphiQL';
+const MAX_FIELDS = 5;
+
+/** Replaces GraphiQL's long welcome text on the first visit with a query for the schema. */
+function FirstQuery() {
+  const editor = useGraphiQL((state) => state.queryEditor);
+  const schema = useGraphiQL((state) => state.schema);
+  const done = useRef(false);
+  useEffect(() => {
+    if (done.current || editor === undefined || !schema) return;
+    done.current = true;
+    if (config.defaultQuery !== undefined || linked.query !== undefined) return;
+    if (!editor.getValue().startsWith(UPSTREAM_TEXT)) return;
+    editor.setValue(firstQuery(schema));
+  }, [editor, schema]);
+  return null;
+}
+
+function firstQuery(schema: GraphQLSchema): string {
+  const type = schema.getQueryType();
+  const fields = type ? callable(type) : [];
+  const selection =
+    fields.map((field) => select(field)).find((found) => found !== undefined) ?? '  __typename';
+  return [
+    '# A first query from your schema.',
+    '# Ctrl-Enter runs it, Ctrl-Space completes names.',
+    '# The documentation is on the left.',
+    '',
+    '{',
+    selection,
+    '}',
+    '',
+  ].join('\n');
+}
+
+/** Selects a field with the leaf fields of its type; undefined if the type has no such fields. */
+function select({ name, type }: GraphQLField<unknown, unknown>): string | undefined {
+  const named = getNamedType(type);
+  if (isLeafType(named)) return `  ${name}`;
+  if (!isObjectType(named) && !isInterfaceType(named)) return undefined;
+  const leaves = callable(named).filter((field) => isLeafType(getNamedType(field.type)));
+  if (leaves.length === 0) return undefined;
+  const lines = leaves.slice(0, MAX_FIELDS).map((field) => `    ${field.name}`);
+  return [`  ${name} {`, ...lines, '  }'].join('\n');
+}
+
+function callable(type: Pick<GraphQLObjectType, 'getFields'>): GraphQLField<unknown, unknown>[] {
+  return Object.values(type.getFields()).filter(({ args }) => !args.some(isRequiredArgument));
+}
