@@ -1,7 +1,7 @@
 import type { Fetcher, FetcherReturnType } from '@graphiql/toolkit';
 import { type DocumentNode, Kind, type OperationDefinitionNode, parse, visit } from 'graphql';
-import { config } from './settings.ts';
 import { errorResult, sendOverHttp } from './http.ts';
+import { config } from './settings.ts';
 import { subscribeOverSocket } from './socket.ts';
 import { sendUpload } from './upload.ts';
 

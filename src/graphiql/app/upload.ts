@@ -1,7 +1,7 @@
 import type { FetcherParams } from '@graphiql/toolkit';
 import { type ExecutionResult, Kind, type OperationDefinitionNode, type TypeNode } from 'graphql';
-import { endpoint } from './settings.ts';
 import { errorResult, sendForm } from './http.ts';
+import { endpoint } from './settings.ts';
 
 /**
  * Sends an operation that needs files, by the GraphQL multipart request specification, after the visitor has selected them.
