@@ -300,9 +300,9 @@ class Connections {
   }
 }
 
-/** Lets a response end its connection. */
+/** Lets a response end its connection. The header stays when the body of a request with `Expect` is read. */
 function closeAfter(res: unknown): void {
-  if (res instanceof ServerResponse && !res.headersSent) res.shouldKeepAlive = false;
+  if (res instanceof ServerResponse && !res.headersSent) res.setHeader('Connection', 'close');
 }
 
 /** The last id of a stream: requests that cross the GOAWAY are still handled. */

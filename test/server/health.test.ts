@@ -364,6 +364,26 @@ describe('drain()', () => {
     await drained;
   });
 
+  it('drain() with a delay closes the connection of a request with Expect whose body is read', async () => {
+    const { app, server } = createApp(express);
+    app.post('/read', express.text(), (req, res) => void res.send(req.body));
+    await listen(server);
+    const socket = connect(portOf(server), '127.0.0.1').setEncoding('latin1');
+    await once(socket, 'connect');
+    const drained = server.drain({ delay: 1000 });
+    socket.write(
+      'POST /read HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n',
+    );
+    let seen = '';
+    socket.on('data', (part: string) => {
+      seen += part;
+      if (seen.endsWith('100 Continue\r\n\r\n')) socket.write('words');
+    });
+    await once(socket, 'close');
+    expect(seen).toMatch(/100 Continue.*200 OK.*\r\nConnection: close\r\n.*words$/s);
+    await drained;
+  });
+
   it('drain() with a delay loses no request of busy clients over HTTP/2', async () => {
     const { first, second, urls } = await startPair({ http2: true });
     let responses = 0;
