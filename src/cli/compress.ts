@@ -21,7 +21,9 @@ interface Arguments {
   readonly directories: readonly string[];
   readonly codings: readonly Precompressed[];
   readonly minBytes: number;
+  /** The number of files that are compressed simultaneously. */
   readonly jobs: number;
+  /** Whether to write nothing and to count the copies that would be written. */
   readonly check: boolean;
   readonly quiet: boolean;
 }
@@ -35,7 +37,11 @@ export async function compress(args: readonly string[], output: Output): Promise
     const report = await compressDirectory(directory, parsed);
     for (const message of report.errors) output.stderr.write(`espalier: ${message}\n`);
     if (!parsed.quiet) output.stdout.write(format(directory, report, parsed.check));
-    if (report.errors.length > 0 || (parsed.check && countOf(report, 'written') > 0)) exitCode = 1;
+    if (
+      report.errors.length > 0 ||
+      (parsed.check && [...report.codings.values()].some(({ written }) => written > 0))
+    )
+      exitCode = 1;
   }
   return exitCode;
 }
@@ -101,20 +107,6 @@ function format(directory: string, { codings }: CompressReport, check: boolean):
   return `${directory}\n${lines.join('')}`;
 }
 
-function countOf({ codings }: CompressReport, name: 'written'): number {
-  return [...codings.values()].reduce((sum, counts) => sum + counts[name], 0);
-}
-
-/** Arguments of `compressDirectory`. */
-interface CompressDirectoryOptions {
-  readonly codings: readonly Precompressed[];
-  readonly minBytes: number;
-  /** The number of files that are compressed simultaneously. */
-  readonly jobs: number;
-  /** Whether to write nothing and to count the copies that would be written. */
-  readonly check: boolean;
-}
-
 /** Results for one coding. */
 interface CodingCounts {
   written: number;
@@ -137,10 +129,7 @@ const IS_COPY = /\.(?:br|zst|gz)$/;
  * Writes compressed copies of all compressible files below a directory. A file that fails does not stop the
  * others.
  */
-async function compressDirectory(
-  directory: string,
-  options: CompressDirectoryOptions,
-): Promise<CompressReport> {
+async function compressDirectory(directory: string, options: Arguments): Promise<CompressReport> {
   const none = (): CodingCounts => ({ written: 0, kept: 0, useless: 0, sourceBytes: 0, copyBytes: 0 });
   const codings = new Map(options.codings.map((coding) => [coding, none()]));
   const errors: string[] = [];
@@ -166,13 +155,10 @@ async function compressDirectory(
 async function* filesBelow(directory: string, errors: string[]): AsyncGenerator<string> {
   const waiting = [directory];
   for (let folder = waiting.pop(); folder !== undefined; folder = waiting.pop()) {
-    let entries: Awaited<ReturnType<typeof list>>;
-    try {
-      entries = await list(folder);
-    } catch (error) {
-      errors.push(error instanceof Error ? error.message : String(error));
-      continue;
-    }
+    const entries = await readdir(folder, { withFileTypes: true }).catch((error: Error) => {
+      errors.push(error.message);
+      return [];
+    });
     for (const entry of entries) {
       const path = join(folder, entry.name);
       if (entry.name.startsWith('.') && entry.name !== '.well-known') continue;
@@ -183,23 +169,23 @@ async function* filesBelow(directory: string, errors: string[]): AsyncGenerator<
   }
 }
 
-function list(folder: string) {
-  return readdir(folder, { withFileTypes: true });
-}
-
 async function compressFile(
   path: string,
   coding: Precompressed,
   counts: CodingCounts,
-  { minBytes, check }: CompressDirectoryOptions,
+  { minBytes, check }: Arguments,
 ): Promise<void> {
   const { size, mode, atime, mtime } = await stat(path);
   const copyPath = path + COPY_EXTENSIONS[coding];
   const source = await readFile(path);
   const copy = await readCopy(copyPath);
+  const count = (name: 'kept' | 'written', copyBytes: number): void => {
+    counts[name]++;
+    counts.sourceBytes += size;
+    counts.copyBytes += copyBytes;
+  };
   if (copy !== undefined && (await isCopyOf(copy, source, coding))) {
-    counts.kept++;
-    count(counts, size, copy.length);
+    count('kept', copy.length);
     return;
   }
   const encoded = size < minBytes ? source : await encodeBest(source, coding);
@@ -210,8 +196,7 @@ async function compressFile(
     return;
   }
   if (!check) await writeCopy(copyPath, encoded, { mode, atime, mtime });
-  counts.written++;
-  count(counts, size, encoded.length);
+  count('written', encoded.length);
 }
 
 /** Reading something else than a file, such as a FIFO, might never end. */
@@ -240,9 +225,4 @@ async function writeCopy(
   } finally {
     await rm(temporary, { force: true });
   }
-}
-
-function count(counts: CodingCounts, sourceBytes: number, copyBytes: number): void {
-  counts.sourceBytes += sourceBytes;
-  counts.copyBytes += copyBytes;
 }
