@@ -1,6 +1,8 @@
 import {
+  bytes,
   count,
   delay,
+  duration,
   flag,
   type OptionScope,
   oneOf,
@@ -21,6 +23,60 @@ const rules = {
 const owner: OptionScope = { name: 'staticFiles', page: 'static-files' };
 const settled = (given: unknown, within?: string) => () =>
   resolveOptions(within === undefined ? owner : { ...owner, within }, given, rules);
+
+const measures = {
+  age: duration(1, { from: 0 }),
+  timeout: delay(1),
+  size: bytes(1),
+  memory: bytes(1, { to: Number.POSITIVE_INFINITY }),
+  none: bytes(undefined, { from: 0 }),
+};
+const measured = (given: unknown) => resolveOptions(owner, given, measures);
+
+describe('options with units', () => {
+  it.each([
+    [{ age: '250ms' }, { age: 250 }],
+    [{ age: '1.5s' }, { age: 1500 }],
+    [{ age: '10 m' }, { age: 600_000 }],
+    [{ age: '2H' }, { age: 7_200_000 }],
+    [
+      { age: '7d', timeout: '5s' },
+      { age: 604_800_000, timeout: 5000 },
+    ],
+    [
+      { age: 0, size: 7 },
+      { age: 0, size: 7 },
+    ],
+    [{ size: '512b' }, { size: 512 }],
+    [{ size: '64kb' }, { size: 65_536 }],
+    [{ size: '1.5MB' }, { size: 1_572_864 }],
+    [
+      { size: '1gb', none: '0b' },
+      { size: 1_073_741_824, none: 0 },
+    ],
+    [{ memory: Number.POSITIVE_INFINITY }, { memory: Number.POSITIVE_INFINITY }],
+    [{}, { age: 1, timeout: 1, size: 1, memory: 1, none: undefined }],
+  ])('resolveOptions turns %j into numbers', (given, expected) => {
+    expect(measured(given)).toMatchObject(expected);
+  });
+
+  it.each([
+    [{ age: '5' }, /"age" is "5"; .*'5s' \(ms, s, m, h, d\)/],
+    [{ age: '' }, /"age"/],
+    [{ age: '-5s' }, /"age"/],
+    [{ age: '5mb' }, /"age"/],
+    [{ age: '1e3s' }, /"age"/],
+    [{ age: Number.POSITIVE_INFINITY }, /"age"/],
+    [{ timeout: '30d' }, /"timeout" is "30d"; .*from 1 to 2147483647/],
+    [{ timeout: '0s' }, /"timeout"/],
+    [{ size: '5 MiB' }, /"size" is "5 MiB"; .*'5mb' \(b, kb, mb, gb\)/],
+    [{ size: '5s' }, /"size"/],
+    [{ size: '9999999999gb' }, /"size"/],
+    [{ memory: 'constructor' }, /Infinity for no limit/],
+  ])('resolveOptions rejects %j', (given, message) => {
+    expect(() => measured(given)).toThrow(message);
+  });
+});
 
 describe('options', () => {
   it('resolveOptions fills in defaults, also for undefined', () => {

@@ -68,6 +68,14 @@ export type Hook<Parameters extends readonly unknown[], Result> = {
   of(...parameters: Parameters): Result;
 }['of'];
 
+/**
+ * A duration: milliseconds, or a string such as `'250ms'`, `'5s'`, `'10m'`, `'1h'` or `'7d'`. A string needs a unit.
+ */
+export type Duration = number | string;
+
+/** A size: bytes, or a string such as `'64kb'`, `'5mb'` or `'1gb'`. A kilobyte has 1024 bytes; a string needs a unit. */
+export type ByteSize = number | string;
+
 /** A value or a promise of it. */
 export type MaybePromise<T> = T | Promise<T>;
 

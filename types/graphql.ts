@@ -11,8 +11,10 @@ import type {
 } from 'graphql';
 import type { CacheControlOptions } from './caching.ts';
 import type {
+  ByteSize,
   ConnectRequest,
   ContextSource,
+  Duration,
   ErrorReporter,
   Hook,
   MaybePromise,
@@ -93,7 +95,7 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
    * may take about a tenth of it; a larger one is prepared for each request, or is executed by graphql-js.
    * @default 33554432
    */
-  documentCacheBytes?: number | undefined;
+  documentCacheBytes?: ByteSize | undefined;
   /** Documents that clients request by id: trusted documents, and automatic persisted queries. @default off */
   documents?: DocumentsOptions<Source> | undefined;
 }
@@ -251,9 +253,9 @@ export interface DocumentLimits {
 /** The limits of a request over HTTP. */
 export interface GraphQLLimits extends DocumentLimits {
   /** Bytes of a JSON body, counted after decompression; more is 413. @default 1048576 */
-  bodyBytes?: number | undefined;
-  /** Milliseconds until a body is complete; then 408. @default 30000 */
-  bodyTimeout?: number | undefined;
+  bodyBytes?: ByteSize | undefined;
+  /** The time until a body is complete; then 408. @default 30000 */
+  bodyTimeout?: Duration | undefined;
   /** Operations in one batch; more is 413. @default 10 */
   batch?: number | undefined;
 }
@@ -306,15 +308,15 @@ export interface PersistedQueryOptions {
    */
   store?: PersistedQueryStore | undefined;
   /**
-   * Milliseconds until the store forgets a query. Each registration begins them again.
+   * The time until the store forgets a query. Each registration begins them again.
    * @default 86_400_000 (a day)
    */
-  ttl?: number | undefined;
+  ttl?: Duration | undefined;
   /**
-   * Milliseconds to wait for the store.
+   * The time to wait for the store.
    * @default 200
    */
-  timeout?: number | undefined;
+  timeout?: Duration | undefined;
   /**
    * Prefix of the keys in the store.
    * @default 'espalier:apq:'
@@ -346,8 +348,8 @@ export interface DocumentsOptions<Source = ContextSource> {
 
 /** Options of subscriptions over HTTP. */
 export interface EventStreamOptions {
-  /** Milliseconds between messages that keep a stream open through proxies; 0: none. @default 12000 */
-  ping?: number | undefined;
+  /** The time between messages that keep a stream open through proxies; 0: none. @default 12000 */
+  ping?: Duration | undefined;
 }
 
 /** Options of incremental delivery. */
@@ -388,8 +390,8 @@ export interface BudgetClient {
 export interface BudgetOptions<Source = ContextSource> {
   /** The tokens of a full bucket. */
   limit: number;
-  /** Milliseconds in which an empty bucket becomes full again. @default 60000 */
-  window?: number | undefined;
+  /** The time in which an empty bucket becomes full again. @default 60000 */
+  window?: Duration | undefined;
   /** The meaning of one token: a unit of the operation's cost, or one operation. @default 'cost' */
   unit?: 'cost' | 'operations' | undefined;
   /**
@@ -406,8 +408,8 @@ export interface BudgetOptions<Source = ContextSource> {
   redis?: BudgetClient | undefined;
   /** Prefix of the keys in Redis. @default 'espalier:budget:' */
   prefix?: string | undefined;
-  /** Milliseconds to wait for Redis. @default 100 */
-  timeout?: number | undefined;
+  /** The time to wait for Redis. @default 100 */
+  timeout?: Duration | undefined;
   /**
    * When Redis is unavailable: `'local'` uses buckets of this process, `'open'` executes every operation, and
    * `'closed'` refuses every operation with 503. @default 'local'
@@ -431,6 +433,6 @@ export interface CursorOptions {
    * @default none: cursors are bound to their operation only
    */
   user?: Hook<[context: unknown], string | number | null | undefined> | undefined;
-  /** Milliseconds for which a cursor is valid. @default 86_400_000 (a day) */
-  maxAge?: number | undefined;
+  /** The time for which a cursor is valid. @default 86_400_000 (a day) */
+  maxAge?: Duration | undefined;
 }

@@ -1,3 +1,5 @@
+import type { ByteSize, Duration } from './connect.ts';
+
 /**
  * An ioredis client (version 5 or 6). Two connections with its settings are opened, which connect again even if its
  * `retryStrategy` or `sentinelRetryStrategy` gives up; the client itself is not used.
@@ -30,19 +32,19 @@ export interface PubSubOptions {
    * stream ends with `ERR_EVENTS_MISSED` immediately.
    * @default 8_388_608 (8 MiB)
    */
-  bufferBytes?: number | undefined;
+  bufferBytes?: ByteSize | undefined;
   /**
-   * Milliseconds without traffic after which a connection to Redis is checked with PING. With `history` also
+   * The time without traffic after which a connection to Redis is checked with PING. With `history` also
    * the time between two checks for messages that Redis has dropped.
    * @default 5000
    */
-  heartbeat?: number | undefined;
+  heartbeat?: Duration | undefined;
   /**
-   * Milliseconds in which Redis must reply. After that the connection is closed and opened again, and waiting
+   * The time in which Redis must reply. After that the connection is closed and opened again, and waiting
    * publishes reject with the code `ERR_REDIS_TIMEOUT`. Also the time limit for connecting.
    * @default 5000
    */
-  commandTimeout?: number | undefined;
+  commandTimeout?: Duration | undefined;
   /**
    * Stores the last events of each topic, so that streams can continue after an event (`after`), and so that
    * a lost connection to Redis ends no stream. In memory, or with `redis` in one Redis Stream per topic
@@ -73,10 +75,10 @@ export interface HistoryOptions {
    */
   length?: number | undefined;
   /**
-   * Milliseconds. In Redis this is the minimum: later publishes to the topic remove older events.
+   * The age of an event. In Redis this is the minimum: later publishes to the topic remove older events.
    * @default 300_000 (5 minutes)
    */
-  age?: number | undefined;
+  age?: Duration | undefined;
 }
 
 /** Options of `subscribe`. */

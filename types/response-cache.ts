@@ -1,5 +1,5 @@
 import type { CachePolicy } from './caching.ts';
-import type { Hook, MaybePromise } from './connect.ts';
+import type { ByteSize, Duration, Hook, MaybePromise } from './connect.ts';
 import type { RedisClient } from './pubsub.ts';
 
 /** A stored response. All members except `body` have a JSON form. */
@@ -54,7 +54,7 @@ export interface ResponseCacheOptions<Req = object> {
   /** Where responses are stored: a `redisStore`, or another implementation. @default the memory of the process */
   store?: CacheStore | undefined;
   /** Bytes of memory for responses, without `store`. A response may take an eighth of it. @default 67108864 (64 MiB) */
-  maxBytes?: number | undefined;
+  maxBytes?: ByteSize | undefined;
   /**
    * Distributes invalidations between the processes, without `store`. All processes need the same pubsub.
    * @default none: `invalidate` has effect in this process
@@ -69,10 +69,10 @@ export interface ResponseCacheOptions<Req = object> {
   key?: Hook<[req: Req, context: unknown], string | null | undefined> | undefined;
   /** Returns tags for the response, in addition to those of the schema and of resolvers. @default none */
   tags?: Hook<[req: Req, context: unknown], readonly string[]> | undefined;
-  /** Seconds for which an expired response is sent while a new one is created. @default 0 */
-  staleWhileRevalidate?: number | undefined;
-  /** Seconds for which an expired response is sent instead of unexpected errors. @default 0 */
-  staleIfError?: number | undefined;
+  /** The time for which an expired response is sent while a new one is created. @default 0 */
+  staleWhileRevalidate?: Duration | undefined;
+  /** The time for which an expired response is sent instead of unexpected errors. @default 0 */
+  staleIfError?: Duration | undefined;
 }
 
 /** Removes responses from the caches of all processes. */
@@ -97,7 +97,7 @@ export interface RedisStoreOptions {
    */
   prefix?: string | undefined;
   /** The largest response in bytes. @default 1048576 (1 MiB) */
-  maxEntryBytes?: number | undefined;
+  maxEntryBytes?: ByteSize | undefined;
   /** Called with every error of the connection; `false` ignores them. @default a warning on standard error */
   onError?: ((error: Error) => void) | false | undefined;
 }

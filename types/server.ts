@@ -6,7 +6,7 @@ import type {
   SecureServerOptions as NodeSecureHttp2Options,
 } from 'node:http2';
 import type { ServerOptions as NodeHttpsOptions } from 'node:https';
-import type { Middleware } from './connect.ts';
+import type { Duration, Middleware } from './connect.ts';
 
 /** Handles requests: an Express 4 or 5 app, a Connect app, or a request listener of `node:http`. */
 export type App = (req: IncomingMessage, res: ServerResponse) => unknown;
@@ -103,25 +103,25 @@ export interface HealthOptions {
    */
   checks?: Readonly<Record<string, ReadinessCheck>> | undefined;
   /**
-   * Milliseconds after which a check fails, at most 2147483647.
+   * The time after which a check fails, at most 2147483647 milliseconds.
    * @default 2000
    */
-  checkTimeout?: number | undefined;
+  checkTimeout?: Duration | undefined;
 }
 
 /** Options of `drain()`. */
 export interface DrainOptions {
   /**
-   * Milliseconds in which the server still accepts requests, while the handlers send 503, so that load
+   * The time in which the server still accepts requests, while the handlers send 503, so that load
    * balancers stop sending requests. A little more than the interval of their probes.
    * @default 0
    */
-  delay?: number | undefined;
+  delay?: Duration | undefined;
   /**
-   * Milliseconds after the delay for requests, sockets and event streams to end. The others are then closed.
+   * The time after the delay for requests, sockets and event streams to end. The others are then closed.
    * @default 10000
    */
-  timeout?: number | undefined;
+  timeout?: Duration | undefined;
 }
 
 /** Bytes in use and the limit of a cache or a budget. */

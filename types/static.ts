@@ -1,6 +1,6 @@
 import type { Stats } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import type { Hook } from './connect.ts';
+import type { ByteSize, Duration, Hook } from './connect.ts';
 
 /** Limits of the memory cache of one `staticFiles` middleware. */
 export interface StaticCacheOptions {
@@ -11,25 +11,25 @@ export interface StaticCacheOptions {
    * @default an eighth of the memory that the process may use, at most 268435456 (256 MiB), shared by all
    * middlewares that set neither `maxBytes` nor `maxEntries`
    */
-  maxBytes?: number | undefined;
+  maxBytes?: ByteSize | undefined;
   /**
    * Size in bytes up to which the body of a file is cached. Larger files are streamed from disk. By default
    * bodies up to 256 KiB are cached at the first request, and larger ones when they are requested often.
    * @default 8388608 (8 MiB)
    */
-  maxFileBytes?: number | undefined;
+  maxFileBytes?: ByteSize | undefined;
   /**
    * Number of files in the cache, whatever their size.
    * @default none: `maxBytes` limits the files
    */
   maxEntries?: number | undefined;
   /**
-   * Milliseconds for which a cached file is served without checking the disk. `0` checks for each request, so
+   * The time for which a cached file is served without checking the disk. `0` checks for each request, so
    * that no response is older than its request. A file that changed within the last `revalidateAfter` is
    * always checked.
    * @default 0
    */
-  revalidateAfter?: number | undefined;
+  revalidateAfter?: Duration | undefined;
 }
 
 /** Options of `staticFiles`. Options with the name of a serve-static option have the same meaning. */
@@ -185,12 +185,12 @@ export interface CompressOptions {
    * Largest file to compress, in bytes.
    * @default 8388608 (8 MiB)
    */
-  maxFileBytes?: number | undefined;
+  maxFileBytes?: ByteSize | undefined;
   /**
    * Bytes of compressed bodies in memory.
    * @default 33554432 (32 MiB)
    */
-  maxBytes?: number | undefined;
+  maxBytes?: ByteSize | undefined;
   /**
    * Share of one CPU core that compression uses on average: over 0, at most 1.
    * @default 0.5

@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type {
+  ByteSize,
   ContextSource,
+  Duration,
   ErrorReporter,
   Hook,
   MaybePromise,
@@ -130,18 +132,18 @@ export interface SubscriptionOptions {
     | undefined;
   /** Kinds of operation that may run over the socket; others get an `error`. @default ['query', 'mutation', 'subscription'] */
   operations?: readonly ('query' | 'mutation' | 'subscription')[] | undefined;
-  /** Milliseconds from the upgrade until `connection_init`; then 4408. Also the limit of `middleware`; then 503. @default 10000 */
-  connectionInitWaitTimeout?: number | undefined;
-  /** Milliseconds between pings, and until a silent peer is terminated; legacy clients also get `ka`. 0: neither. @default 12000 */
-  keepAlive?: number | undefined;
+  /** The time from the upgrade until `connection_init`; then 4408. Also the limit of `middleware`; then 503. @default 10000 */
+  connectionInitWaitTimeout?: Duration | undefined;
+  /** The time between pings, and until a silent peer is terminated; legacy clients also get `ka`. 0: neither. @default 12000 */
+  keepAlive?: Duration | undefined;
   /** Concurrent operations of one connection; one more gets an `error`. @default 100 */
   maxOperations?: number | undefined;
   /** Estimated bytes of memory for the documents and variables of one connection's operations; above it an `error`. @default 4194304 */
-  maxOperationBytes?: number | undefined;
+  maxOperationBytes?: ByteSize | undefined;
   /** Bytes of one message; a larger one is closed with 1009. @default 1048576 */
-  maxPayload?: number | undefined;
+  maxPayload?: ByteSize | undefined;
   /** Bytes queued for a slow client before it is closed with 1013. @default 1048576 */
-  maxBufferedBytes?: number | undefined;
+  maxBufferedBytes?: ByteSize | undefined;
   /** `'oldest'`: a slow client loses its oldest events instead of its connection. @default false */
   drop?: false | 'oldest' | undefined;
   /** UTF-16 code units of an operation's id; a longer one is closed with 4400. @default 256 */
@@ -177,8 +179,8 @@ export interface SubscriptionStats {
 
 /** The return value of `attachSubscriptions`. */
 export interface Subscriptions {
-  /** Refuses new connections (503) and closes the others with 1001, spread over `drain` milliseconds. @default drain 0 */
-  close(options?: { drain?: number | undefined }): Promise<void>;
+  /** Refuses new connections (503) and closes the others with 1001, spread over the time `drain`. @default drain 0 */
+  close(options?: { drain?: Duration | undefined }): Promise<void>;
   /**
    * Closes the connections that the predicate selects and returns their number. Event streams end without a
    * code. Connections that are not accepted yet have no complete context: for them an exception of the

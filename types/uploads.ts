@@ -1,6 +1,7 @@
 import type { File } from 'node:buffer';
 import type { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
+import type { ByteSize, Duration } from './connect.ts';
 
 /** Options for uploads. Every limit is finite and applies to one request unless it says otherwise. */
 export interface UploadOptions {
@@ -8,7 +9,7 @@ export interface UploadOptions {
    * Maximum size of one file, in bytes. One byte more is refused with 413 as soon as it arrives.
    * @default 26_214_400 (25 MiB)
    */
-  maxFileSize?: number | undefined;
+  maxFileSize?: ByteSize | undefined;
   /**
    * Maximum number of files in one request, mapped or not. More are refused with 413, as soon as the `map`
    * lists them or they arrive. The `map` may list five paths per allowed file.
@@ -20,34 +21,34 @@ export interface UploadOptions {
    * read.
    * @default the larger of 104_857_600 (100 MiB) and `maxFileSize` + 2 MiB
    */
-  maxRequestSize?: number | undefined;
+  maxRequestSize?: ByteSize | undefined;
   /**
    * Maximum size of one text part (`operations`, `map`), in bytes. More is refused with 413.
    * @default 1_048_576 (1 MiB)
    */
-  maxFieldSize?: number | undefined;
+  maxFieldSize?: ByteSize | undefined;
   /**
    * Bytes of one file that are kept in memory. A larger file is written to an unlinked temporary file.
    * @default 262_144 (256 KiB)
    */
-  memoryPerFile?: number | undefined;
+  memoryPerFile?: ByteSize | undefined;
   /**
    * Bytes of all files that this handler keeps in memory at one time, over all requests. Above it, files are
    * written to temporary files.
    * @default 67_108_864 (64 MiB)
    */
-  memoryTotal?: number | undefined;
+  memoryTotal?: ByteSize | undefined;
   /**
    * Directory of the temporary files. It must be writable when the handler is created.
    * @default os.tmpdir()
    */
   tempDir?: string | undefined;
   /**
-   * Milliseconds until the body is complete. Then the request is refused with 408. Without this option the
+   * The time until the body is complete. Then the request is refused with 408. Without this option the
    * default applies over HTTP/2 only: over HTTP/1 the `requestTimeout` of the server is the deadline.
    * @default 300_000
    */
-  bodyTimeout?: number | undefined;
+  bodyTimeout?: Duration | undefined;
   /**
    * `false`: the whole body is received before execution, `size` is known, and a refused request runs no
    * resolver. `true`: execution starts when the header of every mapped file has arrived. If a file exceeds a

@@ -3,11 +3,12 @@ import type { CachePubSub, CacheStore } from '../../types/response-cache.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
 import { toError } from '../http/reply.ts';
 import {
+  bytes,
+  duration,
   isVary,
   oneOf,
   optionalFunction,
   optionError,
-  positive,
   type Rules,
   resolveOptions,
   rule,
@@ -28,7 +29,7 @@ export interface ResponseCacheSettings {
   readonly pubsub: CachePubSub | undefined;
   readonly key: RequestFunction | undefined;
   readonly tags: RequestFunction | undefined;
-  /** Seconds. */
+  /** Milliseconds. */
   readonly staleWhileRevalidate: number;
   readonly staleIfError: number;
 }
@@ -37,12 +38,12 @@ const DEFAULT_BYTES = 64 * 1024 * 1024;
 
 const RULES: Rules<ResponseCacheSettings> = {
   store: rule<CacheStore | undefined>(undefined, isStore, 'a store, such as that of redisStore'),
-  maxBytes: positive(DEFAULT_BYTES, 'bytes'),
+  maxBytes: bytes(DEFAULT_BYTES),
   pubsub: rule<CachePubSub | undefined>(undefined, isPubSub, 'a pubsub, such as that of createPubSub'),
   key: optionalFunction(),
   tags: optionalFunction(),
-  staleWhileRevalidate: seconds(0),
-  staleIfError: seconds(0),
+  staleWhileRevalidate: duration(0, { from: 0 }),
+  staleIfError: duration(0, { from: 0 }),
 };
 
 const usedStores = new WeakSet<CacheStore>();

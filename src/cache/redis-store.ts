@@ -7,11 +7,11 @@ import type {
 } from '../../types/response-cache.ts';
 import { createErrorListener } from '../diagnostics/logging.ts';
 import {
+  bytes,
   isEither,
   isFunction,
   isOneOf,
   isString,
-  positive,
   type Rules,
   resolveOptions,
   rule,
@@ -33,7 +33,7 @@ interface RedisStoreSettings {
 const RULES: Rules<RedisStoreSettings> = {
   redis: redisRule,
   prefix: rule('espalier:cache', isString, 'a string'),
-  maxEntryBytes: positive(1024 * 1024, 'bytes'),
+  maxEntryBytes: bytes(1024 * 1024),
   onError: rule<RedisStoreSettings['onError']>(
     undefined,
     isEither(isFunction, isOneOf(false)),

@@ -200,9 +200,9 @@ export class StoredResult implements ExecutionOutcome, ResultCaching {
     return this.#entry.policy;
   }
 
-  /** Whether it may still be sent a number of seconds after it has expired. */
-  isUsableFor(seconds: number): boolean {
-    return this.#milliseconds < this.#entry.lifetime + seconds * 1000;
+  /** Whether it may still be sent a time after it has expired. */
+  isUsableFor(milliseconds: number): boolean {
+    return this.#milliseconds < this.#entry.lifetime + milliseconds;
   }
 }
 
@@ -220,7 +220,7 @@ function createEntry(
   if (kind !== 'data' || rest !== undefined || !(lifetime > 0)) return undefined;
   if (policy.tags.length > MAX_TAGS) return undefined;
   const storedAt = Date.now();
-  const expires = storedAt + lifetime + Math.max(staleWhileRevalidate, staleIfError) * 1000;
+  const expires = storedAt + lifetime + Math.max(staleWhileRevalidate, staleIfError);
   return {
     body: retained(body, release),
     policy,

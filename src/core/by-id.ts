@@ -11,6 +11,7 @@ import {
 import {
   assertSync,
   delay,
+  duration,
   formatValue,
   isBoolean,
   isEither,
@@ -18,7 +19,6 @@ import {
   isObject,
   isString,
   optionError,
-  positive,
   type Rules,
   resolveOptions,
   rule,
@@ -222,7 +222,7 @@ const apqRules: Rules<PersistedQuerySettings> = {
     (value) => isObject(value) && isFunction(value['get']) && isFunction(value['set']),
     'a client of ioredis, or an object with the functions "get" and "set"',
   ),
-  ttl: positive(24 * 60 * 60 * 1000, 'milliseconds'),
+  ttl: duration(24 * 60 * 60 * 1000),
   timeout: delay(200),
   prefix: rule('espalier:apq:', isString, 'a string'),
 };

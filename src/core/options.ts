@@ -9,6 +9,7 @@ import type { Caching, IncrementalFormat } from '../execution/types.ts';
 import type { CursorSettings } from '../live/cursors.ts';
 import {
   type Accepts,
+  bytes,
   isBoolean,
   isEither,
   isFunction,
@@ -151,7 +152,7 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'createCaching' | 'cacheSto
     "a boolean, or { format: 'v0.2' } or { format: '20220824' }",
   ),
   documents: rule<unknown>(undefined, isObject, "an object such as { from: 'persisted-documents.json' }"),
-  documentCacheBytes: rule(32 * 1024 * 1024, isLimit, 'a whole number of bytes from 1, or Infinity'),
+  documentCacheBytes: bytes(32 * 1024 * 1024, { to: Number.POSITIVE_INFINITY }),
 };
 
 /** Resolves a user's options: the shared options and the options of one transport. */

@@ -9,6 +9,7 @@ import { type RequestError, withNativePromise } from '../execution/types.ts';
 import type { Headers } from '../http/reply.ts';
 import {
   delay,
+  duration,
   isFunction,
   isObject,
   isString,
@@ -39,7 +40,7 @@ interface BudgetSettings {
 const rules: Rules<BudgetSettings> = {
   // The option is required: its default is refused.
   limit: positive(0, 'tokens'),
-  window: positive(60_000, 'milliseconds'),
+  window: duration(60_000),
   unit: oneOf('cost', 'operations'),
   key: rule<BudgetSettings['key']>(
     clientAddress,

@@ -21,6 +21,8 @@ import { noteProductionDefaults } from '../diagnostics/logging.ts';
 import { resolveCursors } from '../live/cursors.ts';
 import { type EventStreamSettings, resolveEventStreams } from '../live/options.ts';
 import {
+  bytes,
+  duration,
   flag,
   isBoolean,
   isEither,
@@ -73,8 +75,8 @@ export type HttpSettings = Omit<CoreSettings, 'limits'> &
   };
 
 const limits: Rules<OwnLimits> = {
-  bodyBytes: limit(1024 * 1024),
-  bodyTimeout: limit(30_000),
+  bodyBytes: bytes(1024 * 1024, { to: Number.POSITIVE_INFINITY }),
+  bodyTimeout: duration(30_000, { to: Number.POSITIVE_INFINITY }),
   batch: limit(10),
 };
 

@@ -3,11 +3,11 @@ import { types } from 'node:util';
 import { GraphQLError } from 'graphql';
 import {
   assertSync,
+  duration,
   isString,
   type OptionScope,
   optionalFunction,
   optionError,
-  positive,
   type Rules,
   resolveOptions,
   unchecked,
@@ -221,7 +221,7 @@ const MIN_BYTES = 32;
 const RULES: Rules<Given> = {
   key: unchecked,
   user: optionalFunction(),
-  maxAge: positive(DAY, 'milliseconds'),
+  maxAge: duration(DAY),
 };
 
 /** Checks the option `cursors` and fills in the defaults; undefined if the option is not set. */

@@ -2,6 +2,7 @@ import type { Middleware } from '../../types/connect.ts';
 import { protocolsRule } from '../core/options.ts';
 import {
   type Accepts,
+  bytes,
   delay,
   flag,
   isEither,
@@ -47,8 +48,8 @@ export const connectionRules: Rules<ConnectionSettings> = {
   connectionInitWaitTimeout: delay(10_000),
   keepAlive: delay(12_000, 0),
   maxOperations: positive(LIVE_DEFAULTS.maxOperations),
-  maxOperationBytes: positive(LIVE_DEFAULTS.maxOperationBytes, 'bytes'),
-  maxBufferedBytes: positive(LIVE_DEFAULTS.maxBufferedBytes, 'bytes'),
+  maxOperationBytes: bytes(LIVE_DEFAULTS.maxOperationBytes),
+  maxBufferedBytes: bytes(LIVE_DEFAULTS.maxBufferedBytes),
   drop: oneOf(false, 'oldest'),
   maxIdLength: positive(LIVE_DEFAULTS.maxIdLength),
   share: optionalFunction(),
@@ -63,7 +64,7 @@ export const upgradeRules: Rules<UpgradeSettings> = {
     isEither(isOneOf('*'), isListOf(isOrigin), isFunction),
     "a list of origins such as 'https://app.example.com' without a path or a trailing slash, '*', or a function of the origin and the request",
   ),
-  maxPayload: positive(MIB, 'bytes'),
+  maxPayload: bytes(MIB),
   maxConnections: positive(LIVE_DEFAULTS.maxConnections),
   perMessageDeflate: flag(false),
 };

@@ -39,9 +39,10 @@ export function resolveOptions<Resolved>(
   }
   const resolved: Partial<Resolved> = {};
   for (const name of known) {
-    const { fallback, accepts, accepted } = rules[name];
-    const value = options[name];
-    if (value !== undefined && !accepts(value)) throw wrongOption(scope, name, value, accepted);
+    const { fallback, accepts, accepted, read } = rules[name];
+    const given = options[name];
+    const value = read === undefined ? given : read(given);
+    if (given !== undefined && !accepts(value)) throw wrongOption(scope, name, given, accepted);
     resolved[name] = value === undefined ? fallback : (value as Resolved[typeof name]);
   }
   return resolved as Resolved;
@@ -128,13 +129,19 @@ export interface Rule<T> {
   readonly fallback: T;
   readonly accepts: Accepts;
   readonly accepted: string;
+  /** Turns a value with a unit into a number, which `accepts` gets. */
+  readonly read?: (value: unknown) => unknown;
 }
 
 /** The rules of a set of options, by name. */
 export type Rules<Resolved> = { readonly [K in keyof Resolved]-?: Rule<Resolved[K]> };
 
-/** A set of options with every default filled in. */
-export type WithDefaults<Options> = { [K in keyof Options]-?: Exclude<Options[K], undefined> };
+/** A set of options with every default filled in, and numbers in place of durations and sizes with units. */
+export type WithDefaults<Options> = {
+  [K in keyof Options]-?: WithoutUnit<Exclude<Options[K], undefined>>;
+};
+
+type WithoutUnit<T> = [number | string] extends [T] ? Exclude<T, string> : T;
 
 /** Returns true for an accepted value. */
 export type Accepts = (value: unknown) => boolean;
@@ -166,11 +173,56 @@ export const positive = (fallback: number, unit?: string): Rule<number> =>
 /** The most milliseconds of a timer of Node, which ends immediately with more. */
 export const MAX_DELAY: number = 2 ** 31 - 1;
 
-/** Milliseconds of a timer, an integer from 1 or from 0. */
-export const delay = (fallback: number, from: 0 | 1 = 1): Rule<number> =>
-  rule(fallback, isDelay(from), acceptedDelay(from));
+/** The numbers that a duration may be; with `Infinity` as the end, also `Infinity`. */
+interface Bounds {
+  readonly from?: 0 | 1;
+  readonly to?: number;
+}
 
-export const acceptedDelay = (from: 0 | 1): string => `${wholeNumber(from, 'milliseconds')} to ${MAX_DELAY}`;
+/** A duration: milliseconds, or a number with a unit. */
+export const duration = (fallback: number, bounds: Bounds = {}): Rule<number> =>
+  measured(fallback, { ...bounds, unit: 'milliseconds', example: '5s', units: DURATIONS });
+
+/** The duration of a timer. */
+export const delay = (fallback: number, from: 0 | 1 = 1): Rule<number> =>
+  duration(fallback, { from, to: MAX_DELAY });
+
+/** A number of bytes, or a number with a unit. */
+export const bytes = <T extends number | undefined>(
+  fallback: T,
+  bounds: Bounds = {},
+): Rule<number | (T & undefined)> =>
+  measured<number | (T & undefined)>(fallback, { ...bounds, unit: 'bytes', example: '5mb', units: SIZES });
+
+const DURATIONS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const SIZES = { b: 1, kb: 2 ** 10, mb: 2 ** 20, gb: 2 ** 30 };
+
+interface Measure extends Bounds {
+  readonly unit: string;
+  /** A value with a unit. */
+  readonly example: string;
+  readonly units: Readonly<Record<string, number>>;
+}
+
+function measured<T>(fallback: T, { unit, example, units, from = 1, to }: Measure): Rule<T> {
+  const end = to === undefined || to === Number.POSITIVE_INFINITY ? '' : ` to ${to}`;
+  const others = `a string such as '${example}' (${Object.keys(units).join(', ')})`;
+  const infinite = to === Number.POSITIVE_INFINITY ? ', or Infinity for no limit' : '';
+  return {
+    fallback,
+    accepts: (value) =>
+      value === to || (isCount(value) && value >= from && value <= (to ?? Number.MAX_SAFE_INTEGER)),
+    accepted: `${wholeNumber(from, unit)}${end}, or ${others}${infinite}`,
+    read: (value) => (isString(value) ? readMeasure(value, units) : value),
+  };
+}
+
+/** Returns the number of a text such as `1.5mb`; NaN for another text. */
+function readMeasure(text: string, units: Readonly<Record<string, number>>): number {
+  const [, number, unit = ''] = /^(\d+(?:\.\d+)?) ?([a-z]+)$/i.exec(text) ?? [];
+  const name = unit.toLowerCase();
+  return Object.hasOwn(units, name) ? Math.round(Number(number) * Number(units[name])) : Number.NaN;
+}
 
 /** Seconds, a number from 0. */
 export const seconds = (fallback: number): Rule<number> => rule(fallback, isSeconds, ACCEPTED_SECONDS);
@@ -204,10 +256,6 @@ export const settle = <T, R>(value: MaybePromise<T>, next: (value: T) => MaybePr
 export const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0;
 export const isPositive = (value: unknown): value is number => isCount(value) && value > 0;
-export const isDelay =
-  (from: 0 | 1): Accepts =>
-  (value) =>
-    isCount(value) && value >= from && value <= MAX_DELAY;
 export const isSeconds = (value: unknown): boolean => Number.isFinite(value) && (value as number) >= 0;
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -10,7 +10,9 @@ import type {
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
 import { createErrorListener, guardListener } from '../diagnostics/logging.ts';
 import {
+  bytes,
   delay,
+  duration,
   isEither,
   isFunction,
   isObject,
@@ -261,7 +263,7 @@ const RULES: Rules<Given> = {
   redis: redisRule,
   prefix: rule('espalier:', isString, 'a string'),
   bufferSize: positive(1024),
-  bufferBytes: positive(8 * 1024 * 1024, 'bytes'),
+  bufferBytes: bytes(8 * 1024 * 1024),
   heartbeat: delay(5000),
   commandTimeout: delay(5000),
   history: rule<unknown>(undefined, isObject, 'an object such as { length: 1000, age: 300_000 }'),
@@ -289,7 +291,7 @@ const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
 
 const HISTORY_RULES: Rules<HistoryLimits> = {
   length: positive(1000),
-  age: positive(300_000, 'milliseconds'),
+  age: duration(300_000),
 };
 
 function resolvePubSubOptions(options: PubSubOptions | undefined): PubSubSettings {

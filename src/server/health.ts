@@ -15,8 +15,10 @@ import { debug } from '../diagnostics/logging.ts';
 import { readProcessStats } from '../diagnostics/stats.ts';
 import { writeReply } from '../http/reply.ts';
 import { closeParts } from '../http/server-parts.ts';
-import { delay, resolveOptions } from '../options/rules.ts';
+import { delay, type Rules, resolveOptions } from '../options/rules.ts';
 import { SERVER_OPTIONS } from '../options/scopes.ts';
+
+const CHECKS: Rules<{ checkTimeout: number }> = { checkTimeout: delay(2000) };
 
 const DRAIN = { ...SERVER_OPTIONS, name: 'drain' };
 
@@ -55,7 +57,8 @@ class Health {
   #hasListened: boolean;
   #drained: Promise<void> | undefined;
 
-  constructor(server: Server, { checks = {}, checkTimeout = 2000 }: HealthOptions) {
+  constructor(server: Server, { checks = {}, checkTimeout: given }: HealthOptions) {
+    const { checkTimeout } = resolveOptions(SERVER_OPTIONS, { checkTimeout: given }, CHECKS);
     this.#server = server;
     this.#checks = new Checks(checks, checkTimeout);
     this.#connections = new Connections(server);

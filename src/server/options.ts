@@ -1,7 +1,5 @@
 import {
-  acceptedDelay,
   isBoolean,
-  isDelay,
   isFunction,
   isObject,
   optionError,
@@ -78,12 +76,9 @@ function checkPem(options: Readonly<Record<string, unknown>>): void {
   }
 }
 
-function checkHealth({ checks, checkTimeout }: Readonly<Record<string, unknown>>): void {
+function checkHealth({ checks }: Readonly<Record<string, unknown>>): void {
   if (checks !== undefined && !(isObject(checks) && Object.values(checks).every(isFunction))) {
     throw wrongOption(SERVER_OPTIONS, 'checks', checks, 'an object of functions');
-  }
-  if (checkTimeout !== undefined && !isDelay(1)(checkTimeout)) {
-    throw wrongOption(SERVER_OPTIONS, 'checkTimeout', checkTimeout, acceptedDelay(1));
   }
 }
 

@@ -12,7 +12,8 @@ import type {
 import {
   assertCalled,
   assertSync,
-  count,
+  bytes,
+  duration,
   flag,
   isBoolean,
   isEither,
@@ -217,10 +218,10 @@ const RULES: Rules<ResolvedOptions> = {
 };
 
 const CACHE_RULES: Rules<CacheSettings> = {
-  maxBytes: optionalCount('bytes'),
-  maxFileBytes: count(8 * MIB, 'bytes'),
+  maxBytes: bytes(undefined, { from: 0 }),
+  maxFileBytes: bytes(8 * MIB, { from: 0 }),
   maxEntries: optionalCount(),
-  revalidateAfter: count(0, 'milliseconds'),
+  revalidateAfter: duration(0, { from: 0 }),
 };
 
 /** The `compress` option after checks, with defaults filled in. */
@@ -257,9 +258,9 @@ type ResolvedCompressOptions = Omit<CompressSettings, 'dictionaries'> & {
 
 const COMPRESS_RULES: Rules<ResolvedCompressOptions> = {
   codings: rule(CODINGS, isListOf(isOneOf(...CODINGS)), "a list of 'br', 'zstd', 'gzip'"),
-  minBytes: count(1024, 'bytes'),
-  maxFileBytes: count(8 * MIB, 'bytes'),
-  maxBytes: count(32 * MIB, 'bytes'),
+  minBytes: bytes(1024, { from: 0 }),
+  maxFileBytes: bytes(8 * MIB, { from: 0 }),
+  maxBytes: bytes(32 * MIB, { from: 0 }),
   cpuShare: rule(0.5, isShare, 'a number over 0 and at most 1'),
   dictionaries: rule<boolean | DictionaryOptions>(
     false,
@@ -361,6 +362,8 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
   const hasPages = [index, fallback, notFound].some((page) => page !== undefined);
   const html = cleanUrls || (options.html ?? hasPages);
   const named = [options.extensions || []].flat().map((extension) => `.${extension.replace(/^\./, '')}`);
+  const cache = resolveCacheOptions(options.cache);
+  const isLimited = options.cache !== false && options.cache?.maxFileBytes !== undefined;
   const extensions = cleanUrls ? [...new Set(['.html', ...named])] : named;
   return {
     html,
@@ -384,10 +387,10 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     extensions,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
     compress: resolveCompressOptions(options.compress),
-    cache: resolveCacheOptions(options.cache),
+    cache,
     setHeaders,
     rejectWindowsNames: process.platform === 'win32',
-    maxEagerBodyBytes: (options.cache === false ? undefined : options.cache?.maxFileBytes) ?? MIB / 4,
+    maxEagerBodyBytes: isLimited ? cache.maxFileBytes : MIB / 4,
     maxEagerHashBytes: 8 * MIB,
     maxHashBytes: 16_384 * MIB,
   };

@@ -11,12 +11,13 @@ import { LazyPackage } from '../http/lazy-package.ts';
 import { HttpError, toError } from '../http/reply.ts';
 import { createDeadlines, type Deadlines } from '../http/timers.ts';
 import {
+  bytes,
   count,
+  duration,
   flag,
   formatValue,
   isFunction,
   isString,
-  positive,
   resolveOptions,
   rule,
   type WithDefaults,
@@ -183,14 +184,14 @@ const DEFAULT_TIMEOUT = 300_000;
 /** Checks the `uploads` option and adds defaults, once per handler. */
 export function resolveUploadOptions(options: unknown, maxValues: number): UploadSettings {
   const settings = resolveOptions<WithDefaults<UploadOptions>>(UPLOAD_OPTIONS, options, {
-    maxFileSize: count(25 * MIB, 'bytes'),
+    maxFileSize: bytes(25 * MIB, { from: 0 }),
     maxFiles: count(20),
-    maxRequestSize: count(0, 'bytes'),
-    maxFieldSize: count(MIB, 'bytes'),
-    memoryPerFile: count(256 * 1024, 'bytes'),
-    memoryTotal: count(64 * MIB, 'bytes'),
+    maxRequestSize: bytes(0, { from: 0 }),
+    maxFieldSize: bytes(MIB, { from: 0 }),
+    memoryPerFile: bytes(256 * 1024, { from: 0 }),
+    memoryTotal: bytes(64 * MIB, { from: 0 }),
     tempDir: rule(tmpdir(), isString, 'the path of a directory'),
-    bodyTimeout: positive(DEFAULT_TIMEOUT, 'milliseconds'),
+    bodyTimeout: duration(DEFAULT_TIMEOUT),
     streaming: flag(false),
     accept: rule<(file: UploadedFileInfo) => boolean>(() => true, isFunction, 'a function of the file'),
   });

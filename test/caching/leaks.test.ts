@@ -75,7 +75,7 @@ function serve(key: string, cacheControl: boolean): express.Express {
     if (req.headers['x-user'] !== undefined) Object.assign(req, { user: req.headers['x-user'] });
     next();
   });
-  const cache = { key: KEYS[key], staleWhileRevalidate: 60, staleIfError: 60 };
+  const cache = { key: KEYS[key], staleWhileRevalidate: '60s', staleIfError: '60s' };
   return app.use(
     '/graphql',
     graphqlHTTP(schema, { cache, cacheControl, context: (req) => ({ user: userOf(req) }) }),

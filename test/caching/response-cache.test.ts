@@ -580,7 +580,7 @@ describe('expired results', () => {
 
   it('with "staleWhileRevalidate" the expired result is sent and replaced in the background', async () => {
     const blog = createBlog();
-    const { app } = serveBlog(blog, { cache: { staleWhileRevalidate: 10 } });
+    const { app } = serveBlog(blog, { cache: { staleWhileRevalidate: '10s' } });
     await store(app, '{ brief }');
     age(5000);
     const responses = await Promise.all([1, 2, 3].map(() => get(app, '{ brief }')));
@@ -596,7 +596,7 @@ describe('expired results', () => {
     const schema = schemaOf('type Query { slow: Int @cacheControl(maxAge: 1) }', {
       Query: { slow: () => (++calls === 2 ? new Promise(() => undefined) : calls) },
     });
-    const handler = graphqlHTTP(schema, { cache: { staleWhileRevalidate: 60 } });
+    const handler = graphqlHTTP(schema, { cache: { staleWhileRevalidate: '60s' } });
     const app = express().use('/graphql', handler);
     await store(app, '{ slow }');
     age(2000);
@@ -624,7 +624,7 @@ describe('expired results', () => {
         },
       },
     });
-    const { app } = serveBlog(blog, { cache: { staleIfError: 60 }, onError: false });
+    const { app } = serveBlog(blog, { cache: { staleIfError: '60s' }, onError: false });
     await store(app, '{ unstable }');
     fails = true;
     age(5000);

@@ -106,7 +106,7 @@ function handlerWithAge(seconds: number): {
     set: () => false,
     invalidate: () => undefined,
   };
-  const cache = { store, staleWhileRevalidate: 3600 };
+  const cache = { store, staleWhileRevalidate: '1h' };
   return {
     lookups: () => lookups,
     handler: graphqlHTTP(schema, { cacheControl: true, onError: false, cache }),

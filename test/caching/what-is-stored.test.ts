@@ -45,7 +45,7 @@ describe('results with errors', () => {
     const { app } = serve(
       'value: Int @cacheControl(maxAge: 1)',
       { value },
-      { cache: { staleIfError: 3600 } },
+      { cache: { staleIfError: '1h' } },
     );
     await get(app, '{ value }');
     fails = true;
@@ -96,7 +96,7 @@ it('"staleIfError" does not send a result that was invalidated during the execut
     throw new Error('down');
   };
   const fields = 'value: Int @cacheControl(maxAge: 1) @cacheTag(format: "value")';
-  const { app, handler } = serve(fields, { value }, { cache: { staleIfError: 3600 } });
+  const { app, handler } = serve(fields, { value }, { cache: { staleIfError: '1h' } });
   await get(app, '{ value }');
   fails = true;
   const later = Date.now() + 5000;

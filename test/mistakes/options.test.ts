@@ -142,7 +142,7 @@ const FAMILIES = {
     ...files({ fallback: '' }, { fallback: '..' }, { fallback: '../a.html' }, { fallback: 'a/../../a.html' }),
     ...files({ notFound: '404.html' }, { notFound: '../404.html' }, { notFound: './pages' }),
     ...files({ cache: 5 }, { cache: { maxByte: 1 } }, { cache: { maxFiles: 5 } }),
-    ...files({ cache: { maxBytes: '64mb' } }, { cache: { maxBytes: -1 } }),
+    ...files({ cache: { maxBytes: '64 MiB' } }, { cache: { maxBytes: -1 } }),
     ...files({ cacheControl: '' }, { cacheControl: 'a\nb' }, { cacheControl: 5 }, { cacheControl: null }),
     ...files({ setHeaders: { 'x-a': 'b' } }, { setHeaders: null }),
     ...files({ compress: 'gzip' }, { compress: { codings: ['brotli'] } }, { compress: { cpuShare: 0 } }),
@@ -181,7 +181,7 @@ const FAMILIES = {
     ...api({ trustedOrigins: ['https://a.example/'] }, { trustedOrigins: ['a.example'] }),
     ...api({ trustedOrigins: 'https://a.example' }, { allowedOrigins: [] }, { allowedHosts: [] }),
     ...api({ allowedHosts: ['https://api.example.com'] }, { allowedHosts: ['*.example.com'] }),
-    ...api({ engine: 'jit' }, { engine: true }, { batching: 10 }, { documentCacheBytes: '32mb' }),
+    ...api({ engine: 'jit' }, { engine: true }, { batching: 10 }, { documentCacheBytes: '32' }),
     ...api({ validationRules: empty }, { validationRules: {} }, { validationRules: ['A'] }),
     ...api({ onError: 'log' }, { onError: {} }, { formatError: true }, { introspection: 'off' }),
     ...api({ subscriptionProtocols: ['graphql-sse'] }),
@@ -192,7 +192,7 @@ const FAMILIES = {
     ...calls(handler.openapi, ['/graphql', { version: '3.0' }]),
   ],
   'the options uploads, graphiql, documents and cursors': [
-    ...uploads(true, false, { maxFileSize: '5mb' }, { maxFileSize: -1 }, { maxFileSize: 1.5 }),
+    ...uploads(true, false, { maxFileSize: '5 megabytes' }, { maxFileSize: -1 }, { maxFileSize: 1.5 }),
     ...uploads({ maxFileSize: Number.POSITIVE_INFINITY }, { maxfiles: 2 }, { streaming: 'yes' }),
     ...uploads({ tempDir: '/none' }, { tempDir: join(folder, 'index.html') }, { accept: 'image/*' }),
     ...uploads({ limits: { fileSize: 5 } }, { dest: 'uploads/' }),
@@ -258,7 +258,7 @@ const FAMILIES = {
       attachSubscriptions(twice, handler);
       attachSubscriptions(twice, handler);
     },
-    ...sockets('/graphql', { maxpayload: 5 }, { keepAlive: '12s' }, { keepAlive: -1 }, { maxOperations: 0 }),
+    ...sockets('/graphql', { maxpayload: 5 }, { keepAlive: '12' }, { keepAlive: -1 }, { maxOperations: 0 }),
     ...sockets({ context: Promise.resolve({}) }, { contextPer: 'request' }, { operations: 'query' }),
     ...sockets({ path: 'graphql' }, { path: '/:tenant' }, { path: '/ü' }, { path: 'ws://a/graphql' }),
     ...sockets({ path: /graphql/ }, { onConnect: {} }, { middleware: 'session' }, { middleware: empty }),
