@@ -116,7 +116,6 @@ const NO_TAGS: readonly string[] = Object.freeze([]);
 class OperationPolicy {
   readonly #operation: CachedOperation;
   readonly #hints: SchemaHints;
-  readonly #account: MemoryAccount;
   readonly #conditions: readonly Condition[];
   /** The policy if each condition may have either value. */
   readonly #strictest: CachePolicy;
@@ -128,9 +127,9 @@ class OperationPolicy {
   constructor(operation: CachedOperation, hints: SchemaHints, account: MemoryAccount) {
     this.#operation = operation;
     this.#hints = hints;
-    this.#account = account;
     const isQuery = operation.operation.operation === 'query';
     this.#conditions = isQuery ? conditionsOf(operation.operation, operation.document, CONDITIONS) : [];
+    account.charge(POLICY_BYTES * Math.min(MAX_VARIANTS, 2 ** this.#conditions.length));
     this.#strictest = isQuery ? this.#combine(NO_VALUES) : UNCACHEABLE;
   }
 
@@ -145,7 +144,7 @@ class OperationPolicy {
     if (key === undefined) return this.#strictest;
     let policy = this.#variants.get(key);
     if (policy === undefined) {
-      if (this.#variants.size >= MAX_VARIANTS || !this.#charge()) return this.#strictest;
+      if (this.#variants.size >= MAX_VARIANTS) return this.#strictest;
       policy = this.#combine(valuesOf(this.#conditions, key));
       this.#variants.set(key, policy);
     }
@@ -184,12 +183,6 @@ class OperationPolicy {
     const combined = emptyHint();
     visitSelectedFields(this.#operation, this.#hints, values, ({ hint }) => restrictHint(combined, hint));
     return toPolicy(combined, []);
-  }
-
-  #charge(): boolean {
-    if (this.#account.charge(POLICY_BYTES)) return true;
-    this.#account.charge(-POLICY_BYTES);
-    return false;
   }
 }
 

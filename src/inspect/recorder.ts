@@ -4,12 +4,7 @@ import type { ErrorFigures, InspectFigures, Latencies, OperationFigures } from '
 import type { ResponseEvent } from '../diagnostics/events.ts';
 import { readError } from '../diagnostics/logging.ts';
 import { readGauges, readProcessStats } from '../diagnostics/stats.ts';
-import type {
-  ExecutionObserver,
-  ObservedOperation,
-  ObservedResult,
-  OperationObserver,
-} from '../execution/observed.ts';
+import type { ObservedOperation, ObservedResult } from '../execution/observed.ts';
 import type { PreparedOperation } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body.ts';
 import type { DeliveryEvent, ObservedPublish } from '../pubsub/pubsub.ts';
@@ -25,7 +20,7 @@ const increment = (counts: Counts, name: string | number): void => {
 /** Collects figures from the diagnostics channels, from its creation on. */
 export class Recorder {
   readonly #errors = new ErrorCounters();
-  readonly #operations = new OperationCounters((errors, operation) => this.#errors.add(errors, operation));
+  readonly #operations = new OperationCounters(this.#errors);
   /** The requests that had operations. */
   readonly #observed = new WeakSet<object>();
   readonly #documents = { lookups: 0, misses: 0 };
@@ -111,70 +106,76 @@ const on = <Message>(name: string, subscriber: (message: Message) => void): void
 type OperationType = OperationFigures['type'];
 
 /** The figures of one operation. */
-class Entry {
+interface Entry {
   readonly type: OperationType;
   readonly name: string;
-  readonly window: LatencyWindow = new LatencyWindow();
-  total = 0;
-
-  constructor(type: OperationType, name: string) {
-    this.type = type;
-    this.name = name;
-  }
+  readonly window: LatencyWindow;
+  total: number;
 }
 
-/** Receives the errors of operations. */
-type OnErrors = (errors: readonly unknown[], operation: string | undefined) => void;
+const createEntry = (type: OperationType, name: string): Entry => ({
+  type,
+  name,
+  window: new LatencyWindow(),
+  total: 0,
+});
 
 /** Operations with their own figures. Clients choose the names; further ones are counted together. */
 const MAX_OPERATIONS = 200;
 
 /** The figures of all operations. The number of operations with their own figures is bounded. */
 class OperationCounters {
-  readonly #onErrors: OnErrors;
+  readonly #errorsByCode: ErrorCounters;
   readonly #entries = new Map<string, Entry>();
-  readonly #others = new Entry('other', 'other operations');
+  readonly #others = createEntry('other', 'other operations');
   readonly #all = new LatencyWindow();
   readonly #requests = new RateHistory();
   readonly #errors = new RateHistory();
   #total = 0;
   #active = 0;
 
-  constructor(onErrors: OnErrors) {
-    this.#onErrors = onErrors;
+  constructor(errors: ErrorCounters) {
+    this.#errorsByCode = errors;
   }
 
   /** Observes an operation: its duration, or the durations of its events. */
   observe(operation: ObservedOperation): void {
     this.#active++;
-    operation.observe(new OperationWatch(this, operation));
+    operation.observe({
+      executing: () => {
+        const { prepared } = operation;
+        if (prepared?.operation.operation !== 'subscription') return undefined;
+        const started = performance.now();
+        return {
+          ended: (result: ObservedResult | undefined, error?: unknown) => {
+            const errors = result === undefined ? [error] : result.kind === 'data' ? [] : result.errors;
+            this.#add(prepared, started, errors);
+          },
+        };
+      },
+      ended: () => {
+        this.#active--;
+        const { prepared, errors, started } = operation;
+        // The events of a subscription are counted instead of the subscription, unless it was refused.
+        if (prepared?.operation.operation === 'subscription' && errors.length === 0) return;
+        this.#add(prepared, started, errors);
+      },
+    });
   }
 
-  /** Counts the end of an operation. */
-  onEnd(operation: ObservedOperation): void {
-    this.#active--;
-    const { prepared, errors } = operation;
-    // The events of a subscription are counted instead of the subscription, unless it was refused.
-    if (prepared?.operation.operation === 'subscription' && errors.length === 0) return;
-    this.add(prepared, performance.now() - operation.started, errors.length > 0);
-    if (errors.length > 0) this.addErrors(errors, prepared);
-  }
-
-  /** Adds a duration in milliseconds. */
-  add(prepared: PreparedOperation | undefined, duration: number, isError: boolean): void {
+  /** Adds an operation or an event that has ended. */
+  #add(prepared: PreparedOperation | undefined, started: number, errors: readonly unknown[]): void {
     const now = performance.now();
+    const isError = errors.length > 0;
     const entry = this.#entryOf(prepared);
     entry.total++;
     this.#total++;
-    entry.window.add(duration, isError, now);
-    this.#all.add(duration, isError, now);
+    entry.window.add(now - started, isError, now);
+    this.#all.add(now - started, isError, now);
     this.#requests.add(now);
-    if (isError) this.#errors.add(now);
-  }
-
-  /** Counts the errors of an operation or of an event. */
-  addErrors(errors: readonly unknown[], prepared: PreparedOperation | undefined): void {
-    this.#onErrors(errors, prepared === undefined ? undefined : operationName(prepared.operation));
+    if (!isError) return;
+    this.#errors.add(now);
+    this.#errorsByCode.add(errors, prepared === undefined ? undefined : operationName(prepared.operation));
   }
 
   read(): Pick<InspectFigures, 'requests' | 'history' | 'operations'> {
@@ -203,38 +204,10 @@ class OperationCounters {
     let entry = this.#entries.get(key);
     if (entry === undefined) {
       if (this.#entries.size >= MAX_OPERATIONS) return this.#others;
-      entry = new Entry(type, name);
+      entry = createEntry(type, name);
       this.#entries.set(key, entry);
     }
     return entry;
-  }
-}
-
-/** Observes one operation. */
-class OperationWatch implements OperationObserver {
-  readonly #counters: OperationCounters;
-  readonly #operation: ObservedOperation;
-
-  constructor(counters: OperationCounters, operation: ObservedOperation) {
-    this.#counters = counters;
-    this.#operation = operation;
-  }
-
-  executing(): ExecutionObserver | undefined {
-    const { prepared } = this.#operation;
-    if (prepared?.operation.operation !== 'subscription') return undefined;
-    const started = performance.now();
-    return {
-      ended: (result: ObservedResult | undefined, error?: unknown) => {
-        const errors = result === undefined ? [error] : result.kind === 'data' ? [] : result.errors;
-        this.#counters.add(prepared, performance.now() - started, errors.length > 0);
-        if (errors.length > 0) this.#counters.addErrors(errors, prepared);
-      },
-    };
-  }
-
-  ended(): void {
-    this.#counters.onEnd(this.#operation);
   }
 }
 

@@ -18,6 +18,13 @@ const REQUEST = { $ref: '#/components/schemas/GraphQLRequest' };
 const BATCH = { type: 'array', minItems: 1, items: REQUEST };
 /** The response to a GET that prefers HTML. */
 const PAGE = { 'text/html': { schema: { type: 'string' } } };
+/** The content of a request with files. */
+const UPLOAD = {
+  'multipart/form-data': {
+    schema: { $ref: '#/components/schemas/GraphQLUpload' },
+    encoding: { operations: { contentType: JSON_TYPE }, map: { contentType: JSON_TYPE } },
+  },
+};
 const RESPONSE = { $ref: '#/components/schemas/GraphQLResponse' };
 
 type OpenApi = (path: string, options?: OpenApiOptions) => OpenApiFragment;
@@ -27,14 +34,9 @@ const rules: Rules<Required<OpenApiOptions>> = { version: oneOf('3.1', '3.2') };
 
 /** Creates the function that describes the endpoint at a path, with the options of the handler. */
 export function createOpenApi(settings: HttpSettings, documents: CoreDocuments | undefined): OpenApi {
-  const operations: Record<string, object> = {};
-  if (settings.methods.includes('GET')) operations['get'] = get(settings);
-  if (settings.methods.includes('POST')) operations['post'] = post(settings);
-  if (settings.methods.includes('HEAD')) operations['head'] = head(settings);
+  const withQuery = describeOperations(settings);
   // OpenAPI 3.1 has a closed list of methods.
-  const withQuery = settings.methods.includes('QUERY')
-    ? { ...operations, query: query(settings) }
-    : operations;
+  const { query: _, ...operations } = withQuery;
   return (path, options) => {
     if (!isString(path) || !path.startsWith('/')) {
       throw wrongArgument(SCOPE, 'path', path, "the path of the mount, such as '/graphql'");
@@ -53,42 +55,68 @@ export function createOpenApi(settings: HttpSettings, documents: CoreDocuments |
   };
 }
 
-function get(settings: HttpSettings): object {
-  const mutations =
-    settings.getMutations === false
-      ? 'Queries only.'
-      : 'Queries, and mutations that cannot come from another site.';
-  return {
-    operationId: 'graphqlGet',
-    summary: 'Run a GraphQL operation given in the URL',
-    description:
-      settings.graphiql === false ? mutations : `${mutations} GraphiQL for requests that prefer HTML.`,
-    tags: ['GraphQL'],
-    parameters: settings.documents === undefined ? PARAMETERS : PARAMETERS_BY_ID,
-    responses: responses(
-      settings,
-      ['400', '403', '405', '406', '415'],
-      settings.graphiql === false ? {} : PAGE,
-    ),
-  };
-}
+/** The statuses of errors, without and with a body. */
+const URL_ERRORS = ['400', '403', '405', '406', '415'];
+const BODY_ERRORS = ['400', '403', '405', '406', '408', '413', '415'];
 
-function head(settings: HttpSettings): object {
-  const described = responses(settings, ['400', '403', '405', '406', '415']);
-  return {
-    operationId: 'graphqlHead',
-    summary: 'The headers of the same GET; never runs a mutation',
-    tags: ['GraphQL'],
-    parameters: settings.documents === undefined ? PARAMETERS : PARAMETERS_BY_ID,
-    responses: Object.fromEntries(
-      Object.entries(described).map(([status, { description }]) => [status, { description }]),
-    ),
+/** Describes the methods that the handler accepts. */
+function describeOperations(settings: HttpSettings): Record<string, object> {
+  const { methods, limits, graphiql, getMutations } = settings;
+  const tags = ['GraphQL'];
+  const parameters = settings.documents === undefined ? PARAMETERS : PARAMETERS_BY_ID;
+  const inUrl = responses(settings, URL_ERRORS, graphiql === false ? {} : PAGE);
+  const mutations =
+    getMutations === false ? 'Queries only.' : 'Queries, and mutations that cannot come from another site.';
+  const body = { schema: bodySchema(settings) };
+  const { 422: draft, ...inBody } = responses(settings, [...BODY_ERRORS, '422']);
+  const described = {
+    get: {
+      operationId: 'graphqlGet',
+      summary: 'Run a GraphQL operation given in the URL',
+      description: graphiql === false ? mutations : `${mutations} GraphiQL for requests that prefer HTML.`,
+      tags,
+      parameters,
+      responses: inUrl,
+    },
+    post: {
+      operationId: 'graphqlPost',
+      summary: 'Run a GraphQL operation',
+      description: `A body of at most ${limits.bodyBytes} bytes, uploads apart.`,
+      tags,
+      requestBody: {
+        required: true,
+        content: { [JSON_TYPE]: body, ...(settings.multipartUploadsEnabled ? UPLOAD : undefined) },
+      },
+      responses: responses(settings, BODY_ERRORS),
+    },
+    head: {
+      operationId: 'graphqlHead',
+      summary: 'The headers of the same GET; never runs a mutation',
+      tags,
+      parameters,
+      responses: Object.fromEntries(
+        Object.entries(inUrl).map(([status, { description }]) => [status, { description }]),
+      ),
+    },
+    query: {
+      operationId: 'graphqlQuery',
+      summary: 'Run a GraphQL query given in the body; safe and idempotent',
+      description: `A body of at most ${limits.bodyBytes} bytes. Mutations get 422.`,
+      tags,
+      requestBody: { required: true, content: { [JSON_TYPE]: body } },
+      responses: {
+        ...inBody,
+        422: { ...draft, description: 'The operation is a mutation, or the request is not valid' },
+      },
+    },
   };
+  const accepted = new Set<string>(methods);
+  return Object.fromEntries(Object.entries(described).filter(([name]) => accepted.has(name.toUpperCase())));
 }
 
 /** Describes the responses of an operation whose `data` is known. */
 function resultResponses(settings: HttpSettings, data: JsonSchema): object {
-  const described = responses({ ...settings, batching: false }, ['400', '403', '405', '406', '415']);
+  const described = responses({ ...settings, batching: false }, URL_ERRORS);
   const schema = {
     ...SCHEMAS['GraphQLResponse'],
     properties: { ...RESPONSE_PROPERTIES, data: orNull(data) },
@@ -98,48 +126,6 @@ function resultResponses(settings: HttpSettings, data: JsonSchema): object {
     if (described[status] !== undefined) described[status] = { ...described[status], content };
   }
   return described;
-}
-
-function post(settings: HttpSettings): object {
-  const { limits, multipartUploadsEnabled } = settings;
-  const schema = bodySchema(settings);
-  const content: Record<string, object> = { [JSON_TYPE]: { schema } };
-  if (multipartUploadsEnabled) {
-    const encoding = { operations: { contentType: JSON_TYPE }, map: { contentType: JSON_TYPE } };
-    content['multipart/form-data'] = { schema: { $ref: '#/components/schemas/GraphQLUpload' }, encoding };
-  }
-  return {
-    operationId: 'graphqlPost',
-    summary: 'Run a GraphQL operation',
-    description: `A body of at most ${limits.bodyBytes} bytes, uploads apart.`,
-    tags: ['GraphQL'],
-    requestBody: { required: true, content },
-    responses: responses(settings, ['400', '403', '405', '406', '408', '413', '415']),
-  };
-}
-
-function query(settings: HttpSettings): object {
-  const { 422: draft, ...described } = responses(settings, [
-    '400',
-    '403',
-    '405',
-    '406',
-    '408',
-    '413',
-    '415',
-    '422',
-  ]);
-  return {
-    operationId: 'graphqlQuery',
-    summary: 'Run a GraphQL query given in the body; safe and idempotent',
-    description: `A body of at most ${settings.limits.bodyBytes} bytes. Mutations get 422.`,
-    tags: ['GraphQL'],
-    requestBody: { required: true, content: { [JSON_TYPE]: { schema: bodySchema(settings) } } },
-    responses: {
-      ...described,
-      422: { ...draft, description: 'The operation is a mutation, or the request is not valid' },
-    },
-  };
 }
 
 const bodySchema = ({ batching, limits }: HttpSettings): object =>

@@ -1,6 +1,5 @@
 import {
   type DirectiveNode,
-  type DocumentNode,
   type FieldNode,
   type FragmentDefinitionNode,
   type GraphQLCompositeType,
@@ -119,7 +118,8 @@ function variables({ schema, queries }: Queries, components: Record<string, obje
 function dataOf({ schema, document }: Queries, query: OperationDefinitionNode): JsonSchema {
   const root = schema.getQueryType();
   if (root === null || root === undefined) return {};
-  return schemaOfSelection(schema, document.document, root, query.selectionSet);
+  const describer = new SelectionDescriber(schema, fragmentsOf(document.document));
+  return describer.describeComposite(root, [query.selectionSet]);
 }
 
 const union = (schemas: readonly JsonSchema[]): JsonSchema =>
@@ -135,16 +135,7 @@ interface Selected {
 /** Directives that omit a selection, or send it later. */
 const OMITTING = new Set(['skip', 'include', 'defer']);
 
-/** Describes the `data` of an operation in JSON Schema 2020-12, by its selection. */
-function schemaOfSelection(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  type: GraphQLObjectType,
-  selections: SelectionSetNode,
-): JsonSchema {
-  return new SelectionDescriber(schema, fragmentsOf(document)).describeComposite(type, [selections]);
-}
-
+/** Describes the `data` of operations in JSON Schema 2020-12, by their selections. */
 class SelectionDescriber {
   readonly #schema: GraphQLSchema;
   readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;

@@ -21,13 +21,10 @@ import {
   type Count,
   errorType,
   type Parent,
-  readEpoch,
   recordErrors,
-  reportFailure,
   safely,
   secondsSince,
   type Telemetry,
-  toSpanTime,
 } from './telemetry.ts';
 
 const REFUSED = 'GraphQL Operation';
@@ -45,7 +42,6 @@ export class OperationSpan implements OperationObserver {
   readonly #info: OperationInfo | undefined;
   readonly #span: Span;
   readonly #context: Context;
-  readonly #epoch: number;
   #isFinished = false;
   #isSubscribed = false;
 
@@ -57,12 +53,11 @@ export class OperationSpan implements OperationObserver {
     this.#telemetry = telemetry;
     this.#operation = operation;
     this.#info = info;
-    this.#epoch = readEpoch(operation.started);
     const { kind, links } = parent;
     const attributes = info?.spanAttributes ?? REFUSED_ATTRIBUTES;
     this.#span = telemetry.tracer.startSpan(
       info?.spanName ?? REFUSED,
-      { kind, links, attributes, startTime: toSpanTime(this.#epoch, operation.started) },
+      { kind, links, attributes, startTime: operation.started },
       parent.context,
     );
     this.#context = trace.setSpan(parent.context, this.#span);
@@ -111,16 +106,8 @@ export class OperationSpan implements OperationObserver {
     const info = this.#info;
     if (info !== undefined) info.active.value -= 1;
     const ended = performance.now();
-    try {
-      this.#record(ended);
-    } catch (error) {
-      reportFailure(error);
-    }
-    try {
-      this.#span.end(toSpanTime(this.#epoch, ended));
-    } catch (error) {
-      reportFailure(error);
-    }
+    safely(() => this.#record(ended));
+    safely(() => this.#span.end(ended));
   }
 
   #record(ended: number): void {

@@ -4,7 +4,6 @@ import {
   context,
   diag,
   type Histogram,
-  type HrTime,
   isSpanContextValid,
   type Link,
   type Meter,
@@ -52,41 +51,14 @@ export class Telemetry {
   }
 }
 
-/** Passes an error to the diagnostic logger of OpenTelemetry. */
-export const reportFailure = (error: unknown): void => diag.error('espalier/otel:', error);
-
 /** Calls a function. Its errors reach the diagnostic logger of OpenTelemetry, and never an operation. */
 export function safely<T>(call: () => T): T | undefined {
   try {
     return call();
   } catch (error) {
-    reportFailure(error);
+    diag.error('espalier/otel:', error);
     return undefined;
   }
-}
-
-/** Milliseconds after which `readEpoch` reads the clocks again. */
-const EPOCH_AGE = 1000;
-let epoch = 0;
-let epochRead = Number.NEGATIVE_INFINITY;
-
-/** Returns the time at which `performance.now()` was 0, as the system's clock has it about `now`. */
-export function readEpoch(now: number): number {
-  if (now - epochRead > EPOCH_AGE) {
-    epochRead = performance.now();
-    epoch = Date.now() - epochRead;
-  }
-  return epoch;
-}
-
-/**
- * Converts a time of `performance.now()`. The SDK accepts such numbers too, but reads a clock for each one. The times
- * of one span need the same epoch: a later one may differ by a millisecond.
- */
-export function toSpanTime(epoch: number, time: number): HrTime {
-  const milliseconds = epoch + time;
-  const seconds = Math.floor(milliseconds / 1000);
-  return [seconds, Math.round((milliseconds - seconds * 1000) * 1e6)];
 }
 
 /** Seconds since `started`, by `performance.now()`. */

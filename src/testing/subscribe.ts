@@ -85,14 +85,64 @@ interface SubscribeMessage {
 }
 
 /** The client's side of one operation over one transport. */
-interface SubscriptionClient extends ResultSource {
-  readonly results: ResultQueue;
+abstract class SubscriptionClient {
+  readonly results: ResultQueue = new ResultQueue(this);
   /** Resolves when a result has arrived or the operation is complete; rejects if the connection is refused. */
   readonly responded: Promise<void>;
+  protected readonly connection: Connection;
+  #isClosing = false;
+  #onResponse: () => void = () => undefined;
+  #onFailure: (error: unknown) => void = () => undefined;
+
+  constructor(connection: Connection) {
+    this.connection = connection;
+    this.responded = new Promise((resolve, reject) => {
+      this.#onResponse = resolve;
+      this.#onFailure = reject;
+    });
+  }
+
   /** Whether the source stream of this operation was opened. */
-  isOrigin(message: SubscribeMessage): boolean;
+  abstract isOrigin(message: SubscribeMessage): boolean;
+
+  /** Stops reading from the connection, so that the server sees a slow client. */
+  abstract pause(): void;
+
+  abstract resume(): void;
+
+  /** Ends the operation and closes the connection. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    await closeConnection(this.connection);
+  }
+
   /** Disconnects without a message of the protocol. The next read rejects with the reason. */
-  abort(reason: unknown): void;
+  abort(reason: unknown): void {
+    this.fail(reason);
+    this.connection.client.destroy();
+  }
+
+  protected receive(result: Result): void {
+    this.#onResponse();
+    this.results.push(result);
+  }
+
+  protected complete(): void {
+    this.#onResponse();
+    void this.close().then(() => this.results.end());
+  }
+
+  protected fail(error: unknown): void {
+    if (this.#isClosing) return;
+    this.#onFailure(error);
+    this.results.fail(error);
+  }
+
+  /** Fails with the status and the body of a response that refuses the connection. */
+  protected async refuse(response: IncomingMessage): Promise<void> {
+    const reason = (await readBody(response)).toString().trim();
+    this.fail(new ConnectionClosedError({ status: response.statusCode ?? 0, reason }));
+  }
 }
 
 const SUBPROTOCOL = 'graphql-transport-ws';
@@ -119,18 +169,12 @@ async function serveWebSockets({ server, websocketHandler }: Target): Promise<vo
 }
 
 /** A client of the subprotocol `graphql-transport-ws` with one operation. */
-class WebSocketClient implements SubscriptionClient {
+class WebSocketClient extends SubscriptionClient {
   /** The id of the operation, which is unique in the process. */
-  readonly id: string = randomUUID();
-  readonly results: ResultQueue = new ResultQueue(this);
-  readonly responded: Promise<void>;
+  readonly #id = randomUUID();
   readonly #websocket: WebSocket;
-  readonly #connection: Connection;
   readonly #params: OperationParams;
-  #onResponse: () => void = () => undefined;
-  #onFailure: (error: unknown) => void = () => undefined;
   #isActive = false;
-  #isClosing = false;
 
   constructor(
     Implementation: typeof WebSocket,
@@ -138,12 +182,8 @@ class WebSocketClient implements SubscriptionClient {
     params: OperationParams,
     request: SubscribeRequest<unknown, object>,
   ) {
-    this.#connection = connection;
+    super(connection);
     this.#params = params;
-    this.responded = new Promise((resolve, reject) => {
-      this.#onResponse = resolve;
-      this.#onFailure = reject;
-    });
     const { path = GRAPHQL_PATH, connectionParams } = request;
     const websocket = new Implementation(`ws://localhost${path}`, [SUBPROTOCOL], {
       createConnection: () => connection.client,
@@ -154,18 +194,18 @@ class WebSocketClient implements SubscriptionClient {
     });
     this.#websocket = websocket;
     websocket.on('open', () => this.#send({ type: 'connection_init', payload: connectionParams }));
-    websocket.on('message', (data) => this.#receive(JSON.parse(String(data))));
+    websocket.on('message', (data) => this.#read(JSON.parse(String(data))));
     websocket.on('close', (code, reason) => {
-      this.#fail(new ConnectionClosedError({ code, reason: reason.toString() }));
+      this.fail(new ConnectionClosedError({ code, reason: reason.toString() }));
     });
     websocket.on('unexpected-response', (_request, response) => {
-      this.#refuse(response).catch((error: unknown) => this.#fail(error));
+      this.refuse(response).catch((error: unknown) => this.fail(error));
     });
-    websocket.on('error', (error) => this.#fail(connection.server.handlerError?.error ?? error));
+    websocket.on('error', (error) => this.fail(connection.server.handlerError?.error ?? error));
   }
 
   isOrigin({ id }: SubscribeMessage): boolean {
-    return id === this.id;
+    return id === this.#id;
   }
 
   pause(): void {
@@ -176,90 +216,53 @@ class WebSocketClient implements SubscriptionClient {
     this.#websocket.resume();
   }
 
-  async close(): Promise<void> {
-    if (this.#isActive) this.#send({ id: this.id, type: 'complete' });
+  override close(): Promise<void> {
+    if (this.#isActive) this.#send({ id: this.#id, type: 'complete' });
     this.#isActive = false;
-    this.#isClosing = true;
+    const closed = super.close();
     // Before the handshake there is no socket to send a close frame to.
     if (this.#websocket.readyState === this.#websocket.OPEN) this.#websocket.close(1000);
-    await closeConnection(this.#connection);
-  }
-
-  /** Disconnects without a close frame. */
-  abort(reason: unknown): void {
-    this.#fail(reason);
-    this.#connection.client.destroy();
+    return closed;
   }
 
   #send(message: object): void {
     if (this.#websocket.readyState === this.#websocket.OPEN) this.#websocket.send(JSON.stringify(message));
   }
 
-  #receive({ type, payload }: { type: string; payload?: unknown }): void {
+  #read({ type, payload }: { type: string; payload?: unknown }): void {
     if (type === 'connection_ack') {
       this.results.acknowledgement = payload;
       this.#isActive = true;
-      this.#send({ id: this.id, type: 'subscribe', payload: this.#params });
-    } else if (type === 'next') {
-      this.#onResponse();
-      this.results.push(payload as OperationResult<unknown>);
-    } else if (type === 'error') {
-      this.#onResponse();
-      this.results.push({ errors: payload } as OperationResult<unknown>);
-      this.#complete();
-    } else if (type === 'complete') {
-      this.#onResponse();
-      this.#complete();
+      this.#send({ id: this.#id, type: 'subscribe', payload: this.#params });
+    } else if (type === 'next') this.receive(payload as Result);
+    else if (type === 'error' || type === 'complete') {
+      if (type === 'error') this.receive({ errors: payload } as Result);
+      this.#isActive = false;
+      this.complete();
     }
-  }
-
-  #complete(): void {
-    this.#isActive = false;
-    void this.close().then(() => this.results.end());
-  }
-
-  async #refuse(response: IncomingMessage): Promise<void> {
-    const reason = (await readBody(response)).toString().trim();
-    this.#fail(new ConnectionClosedError({ status: response.statusCode ?? 0, reason }));
-  }
-
-  #fail(error: unknown): void {
-    if (this.#isClosing) return;
-    this.#isActive = false;
-    this.#onFailure(error);
-    this.results.fail(error);
   }
 }
 
 const HEADERS = { accept: 'text/event-stream', 'content-type': 'application/json' };
 
 /** A client of GraphQL over server-sent events ("distinct connections mode" of graphql-sse) with one operation. */
-class EventStreamClient implements SubscriptionClient {
-  readonly results: ResultQueue = new ResultQueue(this);
-  readonly responded: Promise<void>;
-  readonly #connection: Connection;
+class EventStreamClient extends SubscriptionClient {
   #response: IncomingMessage | undefined;
-  #onResponse: () => void = () => undefined;
-  #onFailure: (error: unknown) => void = () => undefined;
-  #isClosing = false;
   /** The text of an event whose end has not arrived. */
   #pending = '';
 
   constructor(connection: Connection, params: OperationParams, request: SubscribeRequest<unknown, object>) {
-    this.#connection = connection;
+    super(connection);
     const body = Buffer.from(JSON.stringify(params));
     const message = { method: 'POST', path: request.path ?? GRAPHQL_PATH, headers: HEADERS, body };
-    this.responded = new Promise((resolve, reject) => {
-      this.#onResponse = resolve;
-      this.#onFailure = reject;
-      sendRequest(connection, message, requestHeaders(HEADERS, request))
-        .then((response) => this.#read(response))
-        .catch((error: unknown) => this.#fail(error));
-    });
+    sendRequest(connection, message, requestHeaders(HEADERS, request))
+      .then((response) => this.#read(response))
+      // The connection may fail after the headers and before the first result.
+      .catch((error: unknown) => this.fail(error));
   }
 
   isOrigin({ origin }: SubscribeMessage): boolean {
-    return origin.request?.socket === this.#connection.server;
+    return origin.request?.socket === this.connection.server;
   }
 
   pause(): void {
@@ -270,48 +273,22 @@ class EventStreamClient implements SubscriptionClient {
     this.#response?.resume();
   }
 
-  async close(): Promise<void> {
-    this.#isClosing = true;
-    await closeConnection(this.#connection);
-  }
-
-  abort(reason: unknown): void {
-    this.#fail(reason);
-    this.#connection.client.destroy();
-  }
-
   async #read(response: IncomingMessage): Promise<void> {
     this.#response = response;
-    if (!response.headers['content-type']?.startsWith('text/event-stream')) {
-      const reason = (await readBody(response)).toString();
-      throw new ConnectionClosedError({ status: response.statusCode ?? 0, reason });
-    }
-    response.setEncoding('utf8').on('data', (text: string) => this.#receive(text));
-    response.on('error', (error) => this.#fail(error));
-    response.on('end', () => this.#complete());
+    if (!response.headers['content-type']?.startsWith('text/event-stream')) return this.refuse(response);
+    response.setEncoding('utf8').on('data', (text: string) => this.#parse(text));
+    response.on('error', (error) => this.fail(error));
+    response.on('end', () => this.complete());
   }
 
-  #receive(text: string): void {
+  #parse(text: string): void {
     const events = (this.#pending + text).split('\n\n');
     this.#pending = events.pop() ?? '';
     for (const event of events) {
       const fields = new Map(event.split('\n').map(splitField));
       const data = fields.get('data');
-      if (fields.get('event') !== 'next' || data === undefined) continue;
-      this.#onResponse();
-      this.results.push(JSON.parse(data) as OperationResult<unknown>);
+      if (fields.get('event') === 'next' && data !== undefined) this.receive(JSON.parse(data));
     }
-  }
-
-  #complete(): void {
-    this.#onResponse();
-    void this.close().then(() => this.results.end());
-  }
-
-  #fail(error: unknown): void {
-    // The connection may fail after the headers and before the first result.
-    this.#onFailure(error);
-    if (!this.#isClosing) this.results.fail(error);
   }
 }
 
@@ -322,15 +299,6 @@ function splitField(line: string): [name: string, value: string] {
 
 type Result = OperationResult<unknown>;
 
-/** The source of results: the client's side of one transport. */
-interface ResultSource {
-  /** Stops reading from the connection, so that the server sees a slow client. */
-  pause(): void;
-  resume(): void;
-  /** Ends the operation and closes the connection. */
-  close(): Promise<void>;
-}
-
 /** Results that may be queued before the client stops reading. */
 const MAX_QUEUED = 16;
 
@@ -339,21 +307,21 @@ class ResultQueue implements SubscriptionResults<unknown> {
   acknowledgement: unknown;
   /** Called after the last result was received. */
   onEnd: () => void = () => undefined;
-  readonly #source: ResultSource;
+  readonly #client: SubscriptionClient;
   readonly #results: Result[] = [];
   readonly #waiting: PromiseWithResolvers[] = [];
   #isEnded = false;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(source: ResultSource) {
-    this.#source = source;
+  constructor(client: SubscriptionClient) {
+    this.#client = client;
   }
 
   push(result: Result): void {
     if (this.#isEnded) return;
     const reader = this.#waiting.shift();
     if (reader !== undefined) reader.resolve({ value: result, done: false });
-    else if (this.#results.push(result) >= MAX_QUEUED) this.#source.pause();
+    else if (this.#results.push(result) >= MAX_QUEUED) this.#client.pause();
   }
 
   /** Ends the results after those that are queued. */
@@ -378,7 +346,7 @@ class ResultQueue implements SubscriptionResults<unknown> {
   async next(): Promise<IteratorResult<Result, undefined>> {
     const result = this.#results.shift();
     if (result !== undefined) {
-      if (this.#results.length < MAX_QUEUED) this.#source.resume();
+      if (this.#results.length < MAX_QUEUED) this.#client.resume();
       return { value: result, done: false };
     }
     const failure = this.#failure;
@@ -392,7 +360,7 @@ class ResultQueue implements SubscriptionResults<unknown> {
     this.#results.length = 0;
     this.#failure = undefined;
     this.end();
-    await this.#source.close();
+    await this.#client.close();
     return { value: undefined, done: true };
   }
 
