@@ -59,35 +59,30 @@ export function createOpenApi(settings: HttpSettings, documents: CoreDocuments |
 const URL_ERRORS = ['400', '403', '405', '406', '415'];
 const BODY_ERRORS = ['400', '403', '405', '406', '408', '413', '415'];
 
+const tags = ['GraphQL'];
+
 /** Describes the methods that the handler accepts. */
 function describeOperations(settings: HttpSettings): Record<string, object> {
-  const { methods, limits, graphiql, getMutations } = settings;
-  const tags = ['GraphQL'];
-  const parameters = settings.documents === undefined ? PARAMETERS : PARAMETERS_BY_ID;
-  const inUrl = responses(settings, URL_ERRORS, graphiql === false ? {} : PAGE);
+  const described = { ...inUrl(settings), ...inBody(settings) };
+  const accepted = new Set<string>(settings.methods);
+  return Object.fromEntries(Object.entries(described).filter(([name]) => accepted.has(name.toUpperCase())));
+}
+
+/** Describes the methods whose operation is in the URL. */
+function inUrl(settings: HttpSettings): Record<string, object> {
+  const { documents, graphiql, getMutations } = settings;
+  const parameters = documents === undefined ? PARAMETERS : PARAMETERS_BY_ID;
+  const described = responses(settings, URL_ERRORS, graphiql === false ? {} : PAGE);
   const mutations =
     getMutations === false ? 'Queries only.' : 'Queries, and mutations that cannot come from another site.';
-  const body = { schema: bodySchema(settings) };
-  const { 422: draft, ...inBody } = responses(settings, [...BODY_ERRORS, '422']);
-  const described = {
+  return {
     get: {
       operationId: 'graphqlGet',
       summary: 'Run a GraphQL operation given in the URL',
       description: graphiql === false ? mutations : `${mutations} GraphiQL for requests that prefer HTML.`,
       tags,
       parameters,
-      responses: inUrl,
-    },
-    post: {
-      operationId: 'graphqlPost',
-      summary: 'Run a GraphQL operation',
-      description: `A body of at most ${limits.bodyBytes} bytes, uploads apart.`,
-      tags,
-      requestBody: {
-        required: true,
-        content: { [JSON_TYPE]: body, ...(settings.multipartUploadsEnabled ? UPLOAD : undefined) },
-      },
-      responses: responses(settings, BODY_ERRORS),
+      responses: described,
     },
     head: {
       operationId: 'graphqlHead',
@@ -95,23 +90,38 @@ function describeOperations(settings: HttpSettings): Record<string, object> {
       tags,
       parameters,
       responses: Object.fromEntries(
-        Object.entries(inUrl).map(([status, { description }]) => [status, { description }]),
+        Object.entries(described).map(([status, { description }]) => [status, { description }]),
       ),
+    },
+  };
+}
+
+/** Describes the methods whose operation is in the body. */
+function inBody(settings: HttpSettings): Record<string, object> {
+  const { limits, multipartUploadsEnabled } = settings;
+  const json = { [JSON_TYPE]: { schema: bodySchema(settings) } };
+  const { 422: draft, ...described } = responses(settings, [...BODY_ERRORS, '422']);
+  return {
+    post: {
+      operationId: 'graphqlPost',
+      summary: 'Run a GraphQL operation',
+      description: `A body of at most ${limits.bodyBytes} bytes, uploads apart.`,
+      tags,
+      requestBody: { required: true, content: multipartUploadsEnabled ? { ...json, ...UPLOAD } : json },
+      responses: responses(settings, BODY_ERRORS),
     },
     query: {
       operationId: 'graphqlQuery',
       summary: 'Run a GraphQL query given in the body; safe and idempotent',
       description: `A body of at most ${limits.bodyBytes} bytes. Mutations get 422.`,
       tags,
-      requestBody: { required: true, content: { [JSON_TYPE]: body } },
+      requestBody: { required: true, content: json },
       responses: {
-        ...inBody,
+        ...described,
         422: { ...draft, description: 'The operation is a mutation, or the request is not valid' },
       },
     },
   };
-  const accepted = new Set<string>(methods);
-  return Object.fromEntries(Object.entries(described).filter(([name]) => accepted.has(name.toUpperCase())));
 }
 
 /** Describes the responses of an operation whose `data` is known. */
