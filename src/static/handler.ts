@@ -68,8 +68,7 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
     maxRunning: isDirectory ? MAX_CHECKS_IN_POOL : Number.POSITIVE_INFINITY,
   });
   const sender = isDirectory ? new DiskSender(breaker, new BufferPool(READ_BUFFER_BYTES)) : files;
-  const sendBody: ServeContext['sendBody'] = (request, plan, retry) => sender.send(request, plan, retry);
-  return createCacheHandler({ settings, cache, checker, etags, sendBody });
+  return createCacheHandler({ settings, cache, checker, etags, sender });
 }
 
 /** Creates the compressor of the files that are compressed while they are served. */
@@ -140,8 +139,8 @@ interface ServeContext {
   readonly cache: FileCache;
   readonly checker: Coalescer;
   readonly etags: BackgroundEtags;
-  /** Sends a body that is not in memory. Calls `retry` if the file has changed before anything was sent. */
-  readonly sendBody: (request: FileRequest, plan: StreamPlan, retry: () => void) => void;
+  /** Sends bodies that are not in memory. */
+  readonly sender: Pick<DiskSender, 'send'>;
 }
 
 /**
@@ -269,7 +268,7 @@ function respondWithFile(request: FileRequest, file: LoadedFile): void {
     failResponse(request, error);
     return;
   }
-  if (plan !== undefined) request.context.sendBody(request, plan, () => retry(request));
+  if (plan !== undefined) request.context.sender.send(request, plan, () => retry(request));
 }
 
 /** Whether a condition can be decided only when the file is hashed, which happens in the background. */

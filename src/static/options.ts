@@ -43,17 +43,17 @@ const ACCEPTED_CACHE_CONTROL =
 
 const PAGE = /\.x?html?$/i;
 const YEAR = 365.25 * 24 * 60 * 60 * 1000;
-const UNITS: Readonly<Record<string, number>> = {
-  ms: 1,
-  s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-  w: 604_800_000,
-  y: YEAR,
-};
-// The strings that the package `ms` accepts.
-const DURATION = /^(-?\d*\.?\d+) *(ms|s|m|h|d|w|y)$/i;
+// The units that the package `ms` accepts. A number without a unit is in milliseconds.
+const UNITS: readonly (readonly [names: RegExp, milliseconds: number])[] = [
+  [/^(?:ms|msecs?|milliseconds?)?$/i, 1],
+  [/^(?:s|secs?|seconds?)$/i, 1000],
+  [/^(?:m|mins?|minutes?)$/i, 60_000],
+  [/^(?:h|hrs?|hours?)$/i, 3_600_000],
+  [/^(?:d|days?)$/i, 86_400_000],
+  [/^(?:w|weeks?)$/i, 604_800_000],
+  [/^(?:y|yrs?|years?)$/i, YEAR],
+];
+const DURATION = /^(-?\d*\.?\d+) *([a-z]*)$/i;
 
 /**
  * Converts a `maxAge` option to milliseconds, at least 0 and at most a year; undefined for an invalid value.
@@ -67,21 +67,8 @@ function parseMaxAge(value: unknown): number | undefined {
 }
 
 function parseDuration(text: string): number {
-  const match = DURATION.exec(abbreviateUnit(text.trim()));
-  return Number(match?.[1]) * (UNITS[match?.[2]?.toLowerCase() ?? ''] ?? Number.NaN);
-}
-
-/** Turns `2 days` and `30 min` into `2 d` and `30 m`; a number without a unit is in milliseconds. */
-function abbreviateUnit(text: string): string {
-  if (/^-?\d*\.?\d+$/.test(text)) return `${text}ms`;
-  return text
-    .replace(/milliseconds?$|msecs?$/i, 'ms')
-    .replace(/seconds?$|secs?$/i, 's')
-    .replace(/minutes?$|mins?$/i, 'm')
-    .replace(/hours?$|hrs?$/i, 'h')
-    .replace(/days?$/i, 'd')
-    .replace(/weeks?$/i, 'w')
-    .replace(/years?$|yrs?$/i, 'y');
+  const [, amount, unit = ''] = DURATION.exec(text.trim()) ?? [];
+  return Number(amount) * (UNITS.find(([names]) => names.test(unit))?.[1] ?? Number.NaN);
 }
 
 /** Whether a value is a boolean or may be sent as a header. */

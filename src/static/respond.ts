@@ -126,7 +126,7 @@ function sendRepresentation(
   if (result === 'proceed') {
     const ranges = requestedRanges(request, representation, validators);
     return ranges === undefined
-      ? sendWhole(request, representation, preset)
+      ? sendAll(request, representation, { status: 200, headers: representation.headers200, preset })
       : sendRanges(request, representation, ranges);
   }
   if (result === 'failed') sendStatus(request, 412);
@@ -199,15 +199,6 @@ function mayBeCompressed({ coding, type }: Metadata, accepted: string | undefine
   return MIDDLEWARE_CODINGS.some((name) => weightOf(name) > 0);
 }
 
-/** Sends a 200 from memory; otherwise returns the plan of a stream. */
-function sendWhole(
-  request: RequestTriple,
-  representation: Representation,
-  preset: PresetHeaders,
-): StreamPlan | undefined {
-  return sendAll(request, representation, { status: 200, headers: representation.headers200, preset });
-}
-
 /**
  * Sends a file with another status than 200, such as the page for 404 responses. Conditions and ranges do not apply, and
  * clients must revalidate it before reuse.
@@ -224,6 +215,7 @@ function sendOtherStatus(
   return sendAll(request, representation, { status: request.status, headers, preset });
 }
 
+/** Sends a body from memory; otherwise returns the plan of a stream. */
 function sendAll(
   { req, res }: RequestTriple,
   representation: Representation,
@@ -254,53 +246,52 @@ function sendRanges(
     sendStatus(request, 416, { 'Content-Range': `bytes */${representation.metadata.size}` });
     return undefined;
   }
-  return ranges.length === 1
-    ? sendRange(request, representation, first)
-    : sendMultipart(request, representation, ranges);
+  const plan = ranges.length === 1 ? rangePlan(representation, first) : multipartPlan(representation, ranges);
+  // A Content-Type that earlier middleware set describes the file, not the multipart body.
+  if (plan.tail !== undefined) request.res.removeHeader('Content-Type');
+  if (representation.body === undefined) return plan;
+  sendPlanned(request, plan, representation.body);
+  return undefined;
 }
 
-function sendRange(
-  request: RequestTriple,
-  representation: Representation,
-  range: ByteRange,
-): StreamPlan | undefined {
-  const { metadata, body } = representation;
-  const { start, end } = range;
+function rangePlan(representation: Representation, { start, end }: ByteRange): StreamPlan {
+  const { metadata } = representation;
   const headers = [
     ...bodyHeaders(metadata, end - start + 1, metadata.type),
     'Content-Range',
     `bytes ${start}-${end}/${metadata.size}`,
     ...representation.headers304,
   ];
-  if (body === undefined) {
-    const section = { start, end, before: undefined };
-    return { representation, status: 206, headers, sections: [section], tail: undefined };
-  }
-  sendPartial(request, headers, body.subarray(start, end + 1));
-  return undefined;
+  return {
+    representation,
+    status: 206,
+    headers,
+    sections: [{ start, end, before: undefined }],
+    tail: undefined,
+  };
 }
 
-function sendMultipart(
-  request: RequestTriple,
-  representation: Representation,
-  ranges: readonly ByteRange[],
-): StreamPlan | undefined {
-  const { metadata, body } = representation;
-  const multipart = buildMultipart(ranges, metadata.size, metadata.type);
-  const headers = [...bodyHeaders(metadata, multipart.length, multipart.type), ...representation.headers304];
-  // A Content-Type that earlier middleware set describes the file, not the multipart body.
-  request.res.removeHeader('Content-Type');
-  if (body === undefined) {
-    const { sections, tail } = multipart;
-    return { representation, status: 206, headers, sections, tail };
-  }
-  sendPartial(request, headers, joinSections(multipart.sections, multipart.tail, body));
-  return undefined;
-}
-
-function sendPartial({ res }: RequestTriple, headers: HeaderList, body: Buffer): void {
-  writeHeaders(res, 206, headers, presetHeadersOf(res));
-  endWithBody(res, body);
+/**
+ * Plans a `multipart/byteranges` body (RFC 9110 §14.6). The boundary is random, so that no file can contain it on purpose.
+ */
+function multipartPlan(representation: Representation, ranges: readonly ByteRange[]): StreamPlan {
+  const { metadata } = representation;
+  const boundary = randomBytes(18).toString('hex');
+  const tail = Buffer.from(`\r\n--${boundary}--\r\n`);
+  let length = tail.length;
+  const sections = ranges.map(({ start, end }, index) => {
+    const lines = [
+      `${index === 0 ? '' : '\r\n'}--${boundary}`,
+      `Content-Type: ${metadata.type}`,
+      `Content-Range: bytes ${start}-${end}/${metadata.size}`,
+    ];
+    const before = Buffer.from(`${lines.join('\r\n')}\r\n\r\n`);
+    length += before.length + end - start + 1;
+    return { before, start, end };
+  });
+  const type = `multipart/byteranges; boundary=${boundary}`;
+  const headers = [...bodyHeaders(metadata, length, type), ...representation.headers304];
+  return { representation, status: 206, headers, sections, tail };
 }
 
 /** Sends a planned response from a body that was read meanwhile. */
@@ -313,34 +304,6 @@ export function sendPlanned({ res }: RequestTriple, plan: StreamPlan, file: Buff
     body = file.subarray(section.start, section.end + 1);
   writeHeaders(res, status, headers, presetHeadersOf(res));
   endWithBody(res, body);
-}
-
-/** A response body of several ranges (RFC 9110 §14.6). */
-interface MultipartBody {
-  readonly type: string;
-  readonly length: number;
-  readonly sections: readonly Section[];
-  readonly tail: Buffer;
-}
-
-/**
- * Builds a `multipart/byteranges` body. The boundary is random, so that no file can contain it on purpose.
- */
-function buildMultipart(ranges: readonly ByteRange[], size: number, type: string): MultipartBody {
-  const boundary = randomBytes(18).toString('hex');
-  const tail = Buffer.from(`\r\n--${boundary}--\r\n`);
-  let length = tail.length;
-  const sections = ranges.map(({ start, end }, index) => {
-    const lines = [
-      `${index === 0 ? '' : '\r\n'}--${boundary}`,
-      `Content-Type: ${type}`,
-      `Content-Range: bytes ${start}-${end}/${size}`,
-    ];
-    const before = Buffer.from(`${lines.join('\r\n')}\r\n\r\n`);
-    length += before.length + end - start + 1;
-    return { before, start, end };
-  });
-  return { type: `multipart/byteranges; boundary=${boundary}`, length, sections, tail };
 }
 
 /** The whole multipart body, from a file in memory. */

@@ -112,7 +112,17 @@ export class SourceFiles implements Files {
    * @param retry - called if the file has changed before anything was sent
    */
   send(request: FileRequest, plan: StreamPlan, retry: () => void): void {
-    sendFromSource(this.#source, request, plan, retry);
+    const { res } = request;
+    if (isQueued(res)) {
+      whenFirst(res, () => this.send(request, plan, retry));
+      return;
+    }
+    start(this.#source, request, plan).catch((error: unknown) => {
+      if (isFinished(res)) return;
+      if (error instanceof ChangedError || isNotFoundError(error)) retry();
+      else if (isResourceError(error)) sendOutOfResources(request, error);
+      else request.next(toError(error));
+    });
   }
 }
 
@@ -188,34 +198,6 @@ function statsOf({ size, mtime: given }: SourceStat): Stats {
 }
 
 class ChangedError extends Error {}
-
-/**
- * Streams a body from a source. It sends the headers after it has read the first bytes. The last bytes are
- * sent only if the file has not changed meanwhile, otherwise the connection is destroyed.
- *
- * @param retry - called if the file has changed before anything was sent
- */
-function sendFromSource(
-  source: StaticSource,
-  request: FileRequest,
-  plan: StreamPlan,
-  retry: () => void,
-): void {
-  const { res } = request;
-  if (isQueued(res)) {
-    whenFirst(res, () => sendFromSource(source, request, plan, retry));
-    return;
-  }
-  start(source, request, plan).then(
-    () => {},
-    (error: unknown) => {
-      if (isFinished(res)) return;
-      if (error instanceof ChangedError || isNotFoundError(error)) retry();
-      else if (isResourceError(error)) sendOutOfResources(request, error);
-      else request.next(toError(error));
-    },
-  );
-}
 
 async function start(source: StaticSource, { res }: FileRequest, plan: StreamPlan): Promise<void> {
   const chunks = bodyOf(source, plan, res);
