@@ -40,7 +40,6 @@ import { UnusedValues } from './unused-values.ts';
 type Resolver = GraphQLFieldResolver<unknown, unknown>;
 type TypeResolver = GraphQLTypeResolver<unknown, unknown>;
 type Then = (value: unknown) => unknown;
-type Path = GraphQLResolveInfo['path'];
 type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 
 const THEN = 'then';
@@ -226,18 +225,23 @@ class GuardedPromise {
 }
 
 /** Guards the value of a list field for graphql 17, which handles the promises of arrays and iterators itself. */
-function guardList17(value: unknown, shape: ListShape, info: GraphQLResolveInfo, path = info.path): unknown {
-  // Called before graphql-js reads the list.
-  const onList = (list: unknown): void => {
-    if (abortSignalOf(info)?.aborted === true) new UnusedValues().ignoreItems(list);
-    else if (isObject(list)) replaceIterator(list, shape, info, path);
-  };
+function guardList17(value: unknown, shape: ListShape, info: GraphQLResolveInfo, isItem = false): unknown {
+  const onList = (list: unknown): void => void guardList17(list, shape, info, isItem);
   if (types.isPromise(value)) {
+    // Called before graphql-js reads the list.
     then.call(value, onList, noop);
     return value;
   }
   if (isThenable(value)) return withObserver(value, onList);
-  onList(value);
+  if (!isObject(value)) return value;
+  if (isAborted(info)) new UnusedValues().ignoreItems(value);
+  else {
+    if (Array.isArray(value) && shape.items !== undefined) {
+      for (const item of value) guardList17(item, shape.items, info, true);
+      new UnusedValues().ignoreItems(value);
+    }
+    if (shape.hasRequiredItems && Symbol.asyncIterator in value) holdItems(value, shape, info, isItem);
+  }
   return value;
 }
 
@@ -253,98 +257,83 @@ function withObserver(thenable: Promise<unknown>, observe: (value: unknown) => v
   return { [THEN]: observed };
 }
 
-function abortSignalOf(info: GraphQLResolveInfo): AbortSignal | undefined {
-  return (info as { getAbortSignal?: () => AbortSignal | undefined }).getAbortSignal?.();
-}
+const isAborted = (info: GraphQLResolveInfo & { getAbortSignal?: () => AbortSignal | undefined }): boolean =>
+  info.getAbortSignal?.()?.aborted === true;
 
 /** The list stays the same object, because a promise of it cannot get another value without a delay. */
-function replaceIterator(list: object, shape: ListShape, info: GraphQLResolveInfo, path: Path): void {
-  const { items } = shape;
-  if (items !== undefined && Array.isArray(list)) {
-    for (const [key, item] of list.entries())
-      guardList17(item, items, info, { prev: path, key, typename: undefined });
-    new UnusedValues().ignoreItems(list);
-  }
-  if (!shape.hasRequiredItems || !(Symbol.asyncIterator in list) || !Object.isExtensible(list)) return;
+function holdItems(list: object, shape: ListShape, info: GraphQLResolveInfo, isItem: boolean): void {
   const before = Object.getOwnPropertyDescriptor(list, Symbol.asyncIterator);
-  if (before?.configurable === false) return;
+  if (!Object.isExtensible(list) || before?.configurable === false) return;
   const value = (): AsyncIterator<unknown> => {
     if (before === undefined) Reflect.deleteProperty(list, Symbol.asyncIterator);
     else Object.defineProperty(list, Symbol.asyncIterator, before);
-    return new HeldItems((list as AsyncIterable<unknown>)[Symbol.asyncIterator](), shape, info, path);
+    const iterator = (list as AsyncIterable<unknown>)[Symbol.asyncIterator]();
+    // graphql-js completes these items as soon as they were read.
+    const count = shape.hasPlainItems ? 0 : isItem ? Number.POSITIVE_INFINITY : itemsBeforeStream(info);
+    return new HeldItems(iterator, count, shape, info);
   };
   Object.defineProperty(list, Symbol.asyncIterator, { value, configurable: true });
 }
 
-// Taken when the module is loaded: fake timers of a test must not delay responses.
-const { setImmediate } = globalThis;
-
 /**
- * The items of an asynchronous iterable of graphql 17. Those that may fail later are promises that stay pending until
- * the iterable has ended, or until its first items before those of `@stream` were read.
+ * The items of an asynchronous iterable of graphql 17, which waits for items only after it has read the last one, or
+ * those before the items of `@stream`. So it gets the first `count` items together. An item that is null or an error ends
+ * the list.
  */
 class HeldItems implements AsyncIterator<unknown> {
   readonly #iterator: AsyncIterator<unknown>;
+  readonly #count: number;
   readonly #shape: ListShape;
   readonly #info: GraphQLResolveInfo;
-  readonly #path: Path;
-  readonly #count: number;
+  readonly #held: unknown[] = [];
   #index = 0;
-  #held: (() => void)[] = [];
-  #failure: { readonly error: unknown } | undefined;
-  /** Rejects the promise of the step that graphql-js waits for. */
-  #reject: (error: unknown) => void = noop;
+  #isDone = false;
 
-  constructor(iterator: AsyncIterator<unknown>, shape: ListShape, info: GraphQLResolveInfo, path: Path) {
+  constructor(iterator: AsyncIterator<unknown>, count: number, shape: ListShape, info: GraphQLResolveInfo) {
     this.#iterator = iterator;
+    this.#count = count;
     this.#shape = shape;
     this.#info = info;
-    this.#path = path;
-    this.#count = path === info.path ? itemsBeforeStream(info) : Number.POSITIVE_INFINITY;
   }
 
   async next(): Promise<IteratorResult<unknown>> {
-    if (this.#failure !== undefined) throw this.#failure.error;
-    const reading = Promise.resolve(this.#iterator.next());
-    // If an item fails meanwhile, graphql-js does not read this one.
-    reading.then((step) => new UnusedValues().ignoreRejections(step?.value), noop);
-    const step = await new Promise<IteratorResult<unknown>>((resolve, reject) => {
-      this.#reject = reject;
-      reading.then(resolve, reject);
-    });
-    if (step.done) this.#release();
-    if (step.done || this.#index >= this.#count) return step;
-    const value = this.#hold(step.value, this.#index++);
-    if (this.#index === this.#count) this.#release();
-    return { done: false, value };
+    if (this.#index === 0 && this.#count > 0) await this.#hold();
+    if (this.#index < this.#held.length) return { done: false, value: this.#held[this.#index++] };
+    return this.#isDone ? { done: true, value: undefined } : this.#read();
   }
 
   async return(): Promise<IteratorResult<unknown>> {
-    this.#held = [];
     return (await this.#iterator.return?.()) ?? { done: true, value: undefined };
   }
 
-  #hold(item: unknown, index: number): unknown {
-    if (isThenable(item)) {
-      const keys = [...pathKeys(this.#path), index];
-      item.then(noop, (reason) => {
-        const error = locatedError(reason, this.#info.fieldNodes, keys);
-        this.#failure ??= { error };
-        this.#reject(error);
-      });
+  async #hold(): Promise<void> {
+    while (this.#held.length < this.#count) {
+      const { done = false, value } = await this.#read();
+      this.#isDone = done;
+      if (done) return;
+      this.#held.push(value);
+      if (value === null || value === undefined || value instanceof Error || isAborted(this.#info)) return;
     }
-    // These are complete at once, or fail.
-    else if (item === null || item === undefined || item instanceof Error || this.#shape.hasPlainItems)
-      return item;
-    return new Promise((resolve) => this.#held.push(() => resolve(item)));
   }
 
-  /** Releases the items after graphql-js has seen the end. Without a reader they stay pending. */
-  #release(): void {
-    setImmediate(() => {
-      if (abortSignalOf(this.#info)?.aborted !== true) for (const release of this.#held) release();
-      this.#held = [];
-    });
+  async #read(): Promise<IteratorResult<unknown>> {
+    const { done, value } = await this.#iterator.next();
+    if (done) return { done, value };
+    const item: unknown = isThenable(value) ? await settledItem(value) : value;
+    const { items } = this.#shape;
+    if (items !== undefined) guardList17(item, items, this.#info, true);
+    // graphql-js reads it later, or never.
+    new UnusedValues().ignoreRejections(item);
+    return { done: false, value: item };
+  }
+}
+
+/** The value of an item that may be a promise. Returns an error, which fails at the item. */
+async function settledItem(item: PromiseLike<unknown>): Promise<unknown> {
+  try {
+    return await item;
+  } catch (reason) {
+    return reason instanceof Error ? reason : locatedError(reason, undefined).originalError;
   }
 }
 
@@ -355,10 +344,6 @@ function itemsBeforeStream({ fieldNodes: [node], variableValues }: GraphQLResolv
   const stream =
     node !== undefined && isDirective(STREAM) && getDirectiveValues(STREAM, node, variableValues);
   return stream && stream['if'] !== false ? Number(stream['initialCount']) : Number.POSITIVE_INFINITY;
-}
-
-function pathKeys(path: Path | undefined): (string | number)[] {
-  return path === undefined ? [] : [...pathKeys(path.prev), path.key];
 }
 
 type Views = WeakMap<GraphQLSchema, WeakMap<Resolver, GraphQLSchema>>;
