@@ -210,15 +210,12 @@ describe('temporary files', () => {
   it('uploads respond with 500 and hide the path when the temporary file cannot be created', async () => {
     const deletedFolder = mkdtempSync(join(tmpdir(), 'espalier-gone-'));
     const errors: unknown[] = [];
-    const app = express();
-    app.use(graphqlHTTP(createSchema([]), { uploads: { tempDir: deletedFolder } }));
-    app.use((error: unknown, _req: unknown, res: express.Response, _next: unknown) => {
-      errors.push(error);
-      res.status(500).json({});
-    });
-    await using server = await startServer(app);
+    const onError = (error: unknown) => errors.push(error);
+    const handler = graphqlHTTP(createSchema([]), { uploads: { tempDir: deletedFolder }, onError });
+    await using server = await startServer(express().use(handler));
     rmSync(deletedFolder, { recursive: true });
-    expect((await post(server.url, [...head, file('0', Buffer.alloc(500_000))])).status).toBe(500);
+    const { status, json } = await post(server.url, [...head, file('0', Buffer.alloc(500_000))]);
+    expect([status, json.errors[0].message]).toEqual([500, 'Internal server error']);
     expect(errors).toMatchObject([{ code: 'ENOENT' }]);
   });
 });
@@ -410,20 +407,21 @@ describe('a body that earlier middleware has read', () => {
     expect((await post(server.url, [...head, file('0')])).json.data.one.text).toBe('content of 0');
   });
 
-  it('uploads report a body that another parser has consumed to the application, not to the client', async () => {
+  it('uploads report a body that another parser has consumed to the operator', async () => {
+    const errors: unknown[] = [];
     const app = express();
     app.use(
       (req, _res, next) => {
         req.resume().on('end', () => next());
       },
-      graphqlHTTP(createSchema([])),
+      graphqlHTTP(createSchema([]), { onError: (error) => errors.push(error) }),
     );
-    app.use((error: Error, _req: unknown, res: express.Response, _next: unknown) => {
-      res.status(500).json({ reported: error.message });
-    });
     await using server = await startServer(app);
     const { status, json } = await post(server.url, [...head, file('0')]);
-    expect([status, json.reported]).toEqual([500, expect.stringMatching(/mount graphqlHTTP before multer/)]);
+    expect([status, json.errors[0].message]).toEqual([500, 'Internal server error']);
+    expect(errors).toEqual([
+      expect.objectContaining({ message: expect.stringMatching(/mount graphqlHTTP before multer/) }),
+    ]);
   });
 });
 
