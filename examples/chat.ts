@@ -26,4 +26,4 @@ const server = app.listen(port, (error) => {
   if (error) throw error;
   console.log(`Chat on http://localhost:${port}/graphql`);
 });
-attachSubscriptions(server, graphql, { share: () => 'one group for all' });
+attachSubscriptions(server, graphql);

@@ -20,7 +20,7 @@ if (cluster.isPrimary) {
   const graphql = graphqlHTTP(buildSchema(`${types} type Subscription { news: String }`), { rootValue });
   const app = express().use('/graphql', graphql);
   const server = app.listen(Number(process.env.PORT ?? 3000));
-  const sockets = attachSubscriptions(server, graphql, { share: () => 'one group for all' });
+  const sockets = attachSubscriptions(server, graphql);
   process.once('SIGTERM', async () => {
     server.close();
     await sockets.close({ drain: 1000 });

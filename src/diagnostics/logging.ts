@@ -187,6 +187,20 @@ export function noteHandshake(reason: 'server' | 'path', message: string): void 
   notice(`handshake ${reason}`, message);
 }
 
+const SHARED_CONTEXT = 'shared context';
+
+/** Whether to find out if shared subscriptions read the context: until the notice, and not in production. */
+export const watchesSharedContexts = (): boolean =>
+  process.env['NODE_ENV'] !== 'production' && !given.has(SHARED_CONTEXT);
+
+/** Logs, once per process, that subscribers may receive data of another one. */
+export function noteSharedContext(member: string): void {
+  notice(
+    SHARED_CONTEXT,
+    `A shared subscription has read "${member}" of the context, on which the key of the option "share" of attachSubscriptions does not depend. All subscribers with one key receive what the first one may see: add it to the key, or return undefined for such operations`,
+  );
+}
+
 /** Logs that a server accepts no upgrade of HTTP/1.1 and no WebSocket over HTTP/2. */
 export function noteServerWithoutSockets(): void {
   warn(

@@ -50,7 +50,7 @@ export function createApi({ dataDir, clientDir, redisUrl }: Settings) {
   }
 
   const server = createServer(app);
-  const subscriptions = attachSubscriptions(server, handler, { share: () => 'everyone' });
+  const subscriptions = attachSubscriptions(server, handler);
 
   /** Lets requests in progress finish, and closes subscriptions so that their clients connect again. */
   async function stop(): Promise<void> {
