@@ -12,9 +12,9 @@ const QUERY = 'query Items($from: Int) { items(from: $from) { id name price stoc
 const SIZES = { small: 20, large: 2000 };
 
 /** Full after a few requests: then a result is stored when it is requested for the second time. */
-const FULL = { cache: { maxBytes: 4 * 1024 * 1024 } };
+const FULL = { responseCache: { maxBytes: 4 * 1024 * 1024 } };
 /** Never full. */
-const LARGE = { cache: { maxBytes: 1024 * 1024 * 1024 } };
+const LARGE = { responseCache: { maxBytes: 1024 * 1024 * 1024 } };
 
 const itemsFrom = (from, count) =>
   Array.from({ length: count }, (_, index) => ({
@@ -74,12 +74,12 @@ async function bothSizes(create) {
 
 const contestants = {
   'a fixed Buffer (node:http)': () => bothSizes(fixed),
-  'espalier, hit (createServer)': () => inServer({ cache: true }),
-  'espalier, hit with headers (createServer)': () => inServer({ cache: true, cacheControl: true }),
+  'espalier, hit (createServer)': () => inServer({ responseCache: true }),
+  'espalier, hit with headers (createServer)': () => inServer({ responseCache: true, httpCache: true }),
   'espalier, no cache (createServer)': () => inServer({}),
   'a fixed Buffer (Express)': async () => onExpress(await bothSizes(fixed)),
   'espalier, hit (Express)': async () =>
-    onExpress(await bothSizes((count) => espalier(count, { cache: true }))),
+    onExpress(await bothSizes((count) => espalier(count, { responseCache: true }))),
   'Yoga, hit (Express)': async () => {
     const [{ createYoga }, { useResponseCache }] = await Promise.all([
       import('graphql-yoga'),
@@ -119,9 +119,9 @@ const contestants = {
   'espalier, miss, all stored (createServer)': () => inServer(LARGE),
   'espalier, miss, all stored (Express)': async () =>
     onExpress(await bothSizes((count) => espalier(count, LARGE))),
-  'espalier, headers (createServer)': () => inServer({ cacheControl: true }),
-  'espalier, miss with headers (createServer)': () => inServer({ ...FULL, cacheControl: true }),
-  'espalier, miss with headers, all stored (createServer)': () => inServer({ ...LARGE, cacheControl: true }),
+  'espalier, headers (createServer)': () => inServer({ httpCache: true }),
+  'espalier, miss with headers (createServer)': () => inServer({ ...FULL, httpCache: true }),
+  'espalier, miss with headers, all stored (createServer)': () => inServer({ ...LARGE, httpCache: true }),
 };
 
 const isMiss = (name) => /miss|no cache|espalier, headers/.test(name);

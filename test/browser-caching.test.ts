@@ -39,7 +39,7 @@ beforeAll(async () => {
     .use(
       '/graphql',
       graphqlHTTP(schema, {
-        cacheControl: true,
+        httpCache: true,
         context: ({ headers }) => ({ user: /user=(\w+)/.exec(headers.cookie ?? '')?.[1] ?? 'none' }),
       }),
     );

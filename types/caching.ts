@@ -54,10 +54,10 @@ export interface CacheControl {
   readonly tag: (...tags: string[]) => void;
 }
 
-/** The `info` argument of resolvers when the option `cacheControl` is on. */
+/** The `info` argument of resolvers when the option `httpCache` is on. */
 export type CacheControlInfo = GraphQLResolveInfo & { readonly cacheControl: CacheControl };
 
-/** The option `cacheControl` of `graphqlHTTP`. */
+/** The option `httpCache` of `graphqlHTTP`. */
 export interface CacheControlOptions {
   /** Names of request headers that every result depends on, such as `Accept-Language`. @default [] */
   vary?: readonly string[] | undefined;

@@ -138,24 +138,19 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
    * @default 'guarded'
    */
   getMutations?: 'guarded' | boolean | undefined;
-  /** Origins whose pages count as same-site, such as `https://app.example.com`. No CORS header is sent for them. @default [] */
-  trustedOrigins?: readonly string[] | undefined;
+  /** Origins whose pages count as same-site, such as `https://app.example.com`, also for sockets. No CORS header is sent for them. @default [] */
+  allowedOrigins?: readonly string[] | undefined;
   /** Allowed values of `Host`; others get 421. Protects against DNS rebinding if no proxy checks the host. @default any host */
   allowedHosts?: readonly string[] | undefined;
   /** Whether a POST may contain a list of operations; they share the limits of one. @default false */
   batching?: boolean | undefined;
   /**
-   * `'draft'` uses 422 for invalid requests and 294 for partial data, for both media types, as the newest draft requires.
+   * `'2026'` uses 422 for invalid requests and 294 for partial data, for both media types, as GraphQL over HTTP of 2026 requires.
    * `'apollo'` uses 400 for invalid documents and variables also with `application/json`, as Apollo Server. A function
    * returns the status of a response, or undefined to keep it.
    * @default 'legacy'
    */
-  statusCodes?:
-    | 'legacy'
-    | 'draft'
-    | 'apollo'
-    | ((response: ResponseStatus) => number | undefined)
-    | undefined;
+  statusCodes?: 'legacy' | '2026' | 'apollo' | ((response: ResponseStatus) => number | undefined) | undefined;
   /** Whether compressed JSON bodies are accepted (gzip, deflate, br); limits count the decompressed bytes. Otherwise 415. @default false */
   inflate?: boolean | undefined;
   /**
@@ -163,13 +158,13 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
    * `Cache-Control` of GET and QUERY responses, which get an ETag. `false`: `no-store`.
    * @default false
    */
-  cacheControl?: boolean | CacheControlOptions | undefined;
+  httpCache?: boolean | CacheControlOptions | undefined;
   /**
    * Stores the results of queries, and sends them to later requests without an execution. The lifetimes are those of
-   * `@cacheControl` and `info.cacheControl`, also if the option `cacheControl` is off.
+   * `@cacheControl` and `info.cacheControl`, also if the option `httpCache` is off.
    * @default false
    */
-  cache?: boolean | ResponseCacheOptions<Req> | undefined;
+  responseCache?: boolean | ResponseCacheOptions<Req> | undefined;
   /** Limits of documents and requests. */
   limits?: GraphQLLimits | undefined;
   /** Uploads by the GraphQL multipart request specification; `false`: 415, and nothing is parsed. @default true */

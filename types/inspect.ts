@@ -73,7 +73,7 @@ export interface InspectFigures extends ProcessStats {
   readonly operations: readonly OperationFigures[];
   /** The most recent errors first. */
   readonly errors: readonly ErrorFigures[];
-  /** `responses` are those of the option `cache`. */
+  /** `responses` are those of the option `responseCache`. */
   readonly lookups: {
     readonly documents: LookupFigures;
     readonly responses: LookupFigures;

@@ -49,7 +49,7 @@ export interface CachePubSub {
   subscribe(topic: string): AsyncIterable<unknown>;
 }
 
-/** The option `cache` of `graphqlHTTP`: stores results and sends them without an execution. */
+/** The option `responseCache` of `graphqlHTTP`: stores results and sends them without an execution. */
 export interface ResponseCacheOptions<Req = object> {
   /** Where responses are stored: a `redisStore`, or another implementation. @default the memory of the process */
   store?: CacheStore | undefined;

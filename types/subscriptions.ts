@@ -124,7 +124,7 @@ export interface SubscriptionOptions {
     | undefined;
   /** Middleware that runs on the upgrade request before it is accepted: sessions, authentication, rate limits. @default [] */
   middleware?: readonly UpgradeMiddleware[] | undefined;
-  /** Origins whose pages may connect, in addition to our own host: a list, `'*'`, or a function. Others get 403. @default [] */
+  /** Origins whose pages may connect, in addition to our own host: a list, `'*'`, or a function. Others get 403. @default the handler's, or [] */
   allowedOrigins?:
     | '*'
     | readonly string[]

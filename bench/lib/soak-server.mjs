@@ -87,8 +87,12 @@ const limitsOf = (folder) => ({
 const FEATURES = {
   batching: true,
   inflate: true,
-  cacheControl: { tagHeader: 'Cache-Tag' },
-  cache: { maxBytes: 2 << 20, staleWhileRevalidate: '1s', key: ({ headers }) => headers['x-user'] ?? '' },
+  httpCache: { tagHeader: 'Cache-Tag' },
+  responseCache: {
+    maxBytes: 2 << 20,
+    staleWhileRevalidate: '1s',
+    key: ({ headers }) => headers['x-user'] ?? '',
+  },
   documents: { from: TRUSTED, apq: true },
   cost: { maxCost: 500, header: true },
   budget: { limit: 1000, window: 60_000, key: ({ headers }) => headers['x-client'] },

@@ -104,7 +104,7 @@ function toFieldNames(...lists: (readonly string[])[]): string {
 }
 
 /**
- * Whether all users get the same result: the option `cache.key` has returned an empty key, or without it the request
+ * Whether all users get the same result: the option `responseCache.key` has returned an empty key, or without it the request
  * has no credentials.
  */
 function isShared({ req, res, userKey }: Exchange): boolean {

@@ -71,7 +71,10 @@ export function createInvalidate({ cacheStore }: GraphQLCore): CacheInvalidator[
   return (tags) =>
     invalidateTags(GRAPHQL_OPTIONS, tags, (list) => {
       if (cacheStore === undefined) {
-        throw optionError(GRAPHQL_OPTIONS, 'invalidate: the option "cache" is off; set it to store results');
+        throw optionError(
+          GRAPHQL_OPTIONS,
+          'invalidate: the option "responseCache" is off; set it to store results',
+        );
       }
       return cacheStore.invalidate(list);
     });

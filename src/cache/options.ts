@@ -22,7 +22,7 @@ import { checkedStore, createProcessStore, GuardedStore } from './store.ts';
 /** A function of the request and the context. */
 type RequestFunction = (request: unknown, context: unknown) => unknown;
 
-/** The option `cache` after checks. */
+/** The option `responseCache` after checks. */
 export interface ResponseCacheSettings {
   readonly store: CacheStore | undefined;
   readonly maxBytes: number;
@@ -48,7 +48,7 @@ const RULES: Rules<ResponseCacheSettings> = {
 
 const usedStores = new WeakSet<CacheStore>();
 
-/** Resolves the option `cache`; undefined if it is off. */
+/** Resolves the option `responseCache`; undefined if it is off. */
 export function resolveResponseCache(given: unknown): ResponseCacheSettings | undefined {
   if (given === undefined || given === false) return undefined;
   const options = given === true ? {} : given;
@@ -59,7 +59,7 @@ export function resolveResponseCache(given: unknown): ResponseCacheSettings | un
     if ((options as Readonly<Record<string, unknown>>)[name] !== undefined) {
       throw optionError(
         CACHE_OPTIONS,
-        `the option "cache.${name}" is for the memory of the process; remove it, or remove "cache.store"`,
+        `the option "responseCache.${name}" is for the memory of the process; remove it, or remove "responseCache.store"`,
       );
     }
   }
@@ -67,7 +67,7 @@ export function resolveResponseCache(given: unknown): ResponseCacheSettings | un
   if (usedStores.has(store)) {
     throw optionError(
       CACHE_OPTIONS,
-      'the store of the option "cache.store" belongs to another handler; create one store per handler, with different prefixes',
+      'the store of the option "responseCache.store" belongs to another handler; create one store per handler, with different prefixes',
     );
   }
   usedStores.add(store);
@@ -81,7 +81,7 @@ export function createCacheStore({ store, maxBytes, pubsub }: ResponseCacheSetti
   return new GuardedStore(used, (error) => report(toError(error)));
 }
 
-/** The option `cacheControl` after checks, with defaults filled in. */
+/** The option `httpCache` after checks, with defaults filled in. */
 export type CachingSettings = Readonly<WithDefaults<CacheControlOptions>>;
 
 const rules: Rules<CachingSettings> = {
@@ -90,7 +90,7 @@ const rules: Rules<CachingSettings> = {
   tagHeader: oneOf(false, 'Cache-Tag', 'Surrogate-Key', 'xkey'),
 };
 
-/** Resolves the option `cacheControl`; undefined if it is off. */
+/** Resolves the option `httpCache`; undefined if it is off. */
 export function resolveCacheControl(given: unknown): CachingSettings | undefined {
   if (given === undefined || given === false) return undefined;
   return resolveOptions(CACHING_OPTIONS, given === true ? {} : given, rules);

@@ -135,7 +135,7 @@ function whenSettled<T, R>(result: MaybePromise<T>, use: (value: T) => R): Maybe
 /** @throws TypeError */
 function checkLookup(lookup: CacheLookup): CacheLookup {
   if (isLookup(lookup)) return lookup;
-  throw new TypeError('The store of the option "cache.store" has returned a wrong lookup or entry');
+  throw new TypeError('The store of the option "responseCache.store" has returned a wrong lookup or entry');
 }
 
 function isLookup(value: unknown): boolean {

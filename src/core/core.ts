@@ -59,6 +59,8 @@ export interface GraphQLCore {
   readonly maxCost: number | undefined;
   /** Returns the root value for a request or WebSocket. */
   rootValueFor(source: unknown): unknown;
+  /** Origins whose pages count as same-site. */
+  readonly allowedOrigins: readonly string[];
   /** Whether the option `allowedHosts` allows the host of a request; undefined allows every host. */
   readonly isHostAllowed: HostCheck | undefined;
   /** Masks and formats errors for the client, and reports unexpected errors. */
@@ -148,6 +150,7 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
       typeof rootValue === 'function'
         ? (source) => assertSync((rootValue as Callable)(source), GRAPHQL_OPTIONS, 'rootValue')
         : () => rootValue,
+    allowedOrigins: settings.allowedOrigins,
     isHostAllowed: settings.allowedHosts && createHostCheck(settings.allowedHosts),
     formatErrors,
     reportError: (error, origin) => reporter.report(error, errorDetails(origin)),

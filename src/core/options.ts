@@ -16,6 +16,7 @@ import {
   isListOf,
   isObject,
   isOneOf,
+  isOrigin,
   isPositive,
   isString,
   notPromise,
@@ -47,6 +48,8 @@ export interface CoreSettings {
     | ((formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError)
     | undefined;
   readonly onError: OnError;
+  /** Origins whose pages count as same-site. */
+  readonly allowedOrigins: readonly string[];
   /** The allowed hosts; undefined allows every host. */
   readonly allowedHosts: readonly string[] | undefined;
   readonly onOperation: OnOperation | undefined;
@@ -122,6 +125,11 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'createCaching' | 'cacheSto
   validationRules: rule<readonly ValidationRule[]>([], isListOf(isFunction), 'a list of validation rules'),
   formatError: optionalFunction(),
   onError: onErrorRule,
+  allowedOrigins: rule<readonly string[]>(
+    [],
+    isListOf(isOrigin),
+    "a list of origins such as 'https://app.example.com', without a path or a trailing slash",
+  ),
   allowedHosts: rule<readonly string[] | undefined>(
     undefined,
     oneOrMore(isHost),

@@ -334,7 +334,7 @@ const createGraphqlInfo: typeof createInfo = V17
     }
   : infoData;
 
-/** Adds the member that resolvers have with the option `cacheControl`. */
+/** Adds the member that resolvers have with the option `httpCache`. */
 function withCacheControl(
   caching: Caching,
   info: GraphQLResolveInfo,

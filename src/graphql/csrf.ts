@@ -30,11 +30,11 @@ export interface Csrf {
   assertMultipart(req: IncomingMessage): void;
 }
 
-type Options = Pick<HttpSettings, 'getMutations' | 'trustedOrigins' | 'methods'>;
+type Options = Pick<HttpSettings, 'getMutations' | 'allowedOrigins' | 'methods'>;
 
 /** Creates the checks of one handler. */
 export function createCsrf(options: Options): Csrf {
-  const trusted = new Set(options.trustedOrigins);
+  const trusted = new Set(options.allowedOrigins);
   const allow = options.methods.includes('POST') ? { allow: 'POST' } : { allow: '' };
 
   /**
@@ -96,7 +96,7 @@ export function createCsrf(options: Options): Csrf {
       if (hasPreflightHeader(req.headers) || isSameSiteForm(req, trusted)) return;
       const message =
         'The multipart request may come from a form of another site; send the header GraphQL-Require-Preflight, or allow the origin';
-      throw crossSite(req, message, 'trustedOrigins');
+      throw crossSite(req, message, 'allowedOrigins');
     },
   };
 }

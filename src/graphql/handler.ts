@@ -401,9 +401,9 @@ function isAbort(error: unknown, res: ServerResponse): boolean {
 }
 
 /** Returns the function that executes operations: through the response cache, if the handler has one. */
-function executeFor(core: GraphQLCore, { responseCache, cacheControl }: HttpSettings): Execute {
+function executeFor(core: GraphQLCore, { responseCache, httpCache }: HttpSettings): Execute {
   if (responseCache === undefined) return execute;
-  return createCachedExecution(core, responseCache, { execute, vary: cacheControl?.vary ?? [] });
+  return createCachedExecution(core, responseCache, { execute, vary: httpCache?.vary ?? [] });
 }
 
 function execute(

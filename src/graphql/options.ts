@@ -27,10 +27,8 @@ import {
   isBoolean,
   isEither,
   isFunction,
-  isListOf,
   isObject,
   isOneOf,
-  isOrigin,
   oneOf,
   oneOrMore,
   optionError,
@@ -45,7 +43,6 @@ type OwnLimits = Readonly<WithDefaults<Omit<GraphQLLimits, keyof DocumentLimits>
 interface OwnSettings {
   readonly methods: readonly MethodName[];
   readonly getMutations: 'guarded' | boolean;
-  readonly trustedOrigins: readonly string[];
   readonly multipartUploadsEnabled: boolean;
   readonly uploads: unknown;
   readonly graphiql: GraphiQLOption;
@@ -54,20 +51,20 @@ interface OwnSettings {
   readonly statusCodes: NonNullable<GraphQLOptions['statusCodes']>;
   readonly inflate: boolean;
   readonly eventStreams: unknown;
-  readonly cacheControl: unknown;
-  readonly cache: unknown;
+  readonly httpCache: unknown;
+  readonly responseCache: unknown;
 }
 
 /** The options of `graphqlHTTP` after checks, with defaults filled in. */
 export type HttpSettings = Omit<CoreSettings, 'limits'> &
-  Omit<OwnSettings, 'eventStreams' | 'cacheControl' | 'cache'> & {
+  Omit<OwnSettings, 'eventStreams' | 'httpCache' | 'responseCache'> & {
     readonly limits: DocumentLimitSettings & OwnLimits;
     /** Undefined if event streams are off. */
     readonly eventStreams: EventStreamSettings | undefined;
     /** Whether the option `eventStreams` was set. */
     readonly isEventStreamsSet: boolean;
     /** The settings of caching headers; undefined if they are off. */
-    readonly cacheControl: CachingSettings | undefined;
+    readonly httpCache: CachingSettings | undefined;
     /** The settings of the response cache; undefined if it is off. */
     readonly responseCache: ResponseCacheSettings | undefined;
     /** Whether a function of the options may get the request. */
@@ -90,11 +87,6 @@ const rules: Rules<OwnSettings> = {
     'a list of Method.GET, Method.POST, Method.HEAD and Method.QUERY',
   ),
   getMutations: oneOf('guarded', true, false),
-  trustedOrigins: rule<readonly string[]>(
-    [],
-    isListOf(isOrigin),
-    "a list of origins such as 'https://app.example.com', without a path or a trailing slash",
-  ),
   multipartUploadsEnabled: flag(true),
   uploads: rule<unknown>(
     undefined,
@@ -110,8 +102,8 @@ const rules: Rules<OwnSettings> = {
   batching: flag(false),
   statusCodes: rule<OwnSettings['statusCodes']>(
     'legacy',
-    isEither(isOneOf('legacy', 'draft', 'apollo'), isFunction),
-    "'legacy', 'draft', 'apollo', or a function of the response",
+    isEither(isOneOf('legacy', '2026', 'apollo'), isFunction),
+    "'legacy', '2026', 'apollo', or a function of the response",
   ),
   inflate: flag(false),
   eventStreams: rule<unknown>(
@@ -119,8 +111,8 @@ const rules: Rules<OwnSettings> = {
     isEither(isOneOf(false), isObject),
     'an object of options, or false',
   ),
-  cacheControl: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
-  cache: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
+  httpCache: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
+  responseCache: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
 };
 
 /** Checks the options of `graphqlHTTP` and fills in the defaults. */
@@ -139,17 +131,17 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
   }
   assertGraphiQLMethod(settings);
   const { eventStreams } = settings;
-  const cacheControl = resolveCacheControl(settings.cacheControl);
-  const responseCache = resolveResponseCache(settings.cache);
-  // Without `cacheControl` the policies decide only what the response cache stores.
-  const caching = cacheControl ?? resolveCacheControl(responseCache !== undefined);
+  const httpCache = resolveCacheControl(settings.httpCache);
+  const responseCache = resolveResponseCache(settings.responseCache);
+  // Without `httpCache` the policies decide only what the response cache stores.
+  const caching = httpCache ?? resolveCacheControl(responseCache !== undefined);
   const cacheStore = responseCache && createCacheStore(responseCache);
   return {
     ...settings,
     eventStreams: resolveEventStreams(GRAPHQL_OPTIONS, eventStreams),
     isEventStreamsSet: eventStreams !== undefined,
     cursorSettings: resolveCursors(GRAPHQL_OPTIONS, settings.cursors),
-    cacheControl,
+    httpCache,
     responseCache,
     passesRequest: hasFunctions(options),
     createCaching: caching && ((schema) => createCaching(schema, caching, cacheStore)),
@@ -206,7 +198,7 @@ const wrongScalar = (problem: string): TypeError =>
 
 const RESOLVERS =
   'resolvers belong to the schema (makeExecutableSchema) or, with buildSchema, as functions to rootValue';
-const PROTECTION = 'cross-site requests are always refused; see trustedOrigins and getMutations';
+const PROTECTION = 'cross-site requests are always refused; see allowedOrigins and getMutations';
 const TRUSTED = "use documents: { from: 'persisted-documents.json', only: true }";
 const STOP = 'create the server with createServer, and call server.drain() on SIGTERM';
 const BODY = 'use limits: { bodyBytes }, and uploads: { maxFileSize } for files';
@@ -253,9 +245,11 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   bodyLimit: BODY,
   timeout:
     'bodies have limits: { bodyTimeout }; to end a slow operation, use AbortSignal.timeout in its resolvers',
-  // attachSubscriptions
-  allowedOrigins:
-    'it belongs to attachSubscriptions; trustedOrigins is for requests over HTTP, and the package cors for CORS',
+  // Earlier names
+  cache: 'use responseCache',
+  cacheControl: 'use httpCache',
+  trustedOrigins: 'use allowedOrigins',
+  crossSiteReads: 'it was removed: reads of other sites that cannot see the response are refused',
   // mercurius
   persistedOperations: TRUSTED,
   // graphql-upload, graphql-depth-limit and graphql-armor

@@ -42,7 +42,7 @@ export interface Exchange {
   isAbandoned: boolean;
   /** The caching of the result; undefined if caching is off, and for batches. */
   caching: ResultCaching | undefined;
-  /** The return value of the option `cache.key`: null if the result is not stored; undefined without the option. */
+  /** The return value of the option `responseCache.key`: null if the result is not stored; undefined without the option. */
   userKey: string | null | undefined;
   /** The tags that the mutations of the request have invalidated. */
   invalidatedTags: readonly string[] | undefined;
@@ -514,7 +514,7 @@ function parseJsonObject(name: string, text: string | undefined): Record<string,
   return optionalObject(name, value);
 }
 
-/** Creates the error of a malformed request: 400, or 422 with `statusCodes: 'draft'`. */
+/** Creates the error of a malformed request: 400, or 422 with `statusCodes: '2026'`. */
 function badRequest(message: string): HttpError {
   return new HttpError(400, message, { code: 'BAD_REQUEST' });
 }

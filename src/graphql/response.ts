@@ -54,7 +54,7 @@ export function createResponseFactory(
   core: GraphQLCore,
   statusCodes: HttpSettings['statusCodes'],
 ): ResponseFactory {
-  const isDraft = statusCodes === 'draft';
+  const isDraft = statusCodes === '2026';
   const toJson = (errors: readonly GraphQLError[], exchange: Exchange): string =>
     JSON.stringify({ errors: core.formatErrors(errors, originOf(exchange)) });
 
@@ -211,12 +211,12 @@ export interface Sender {
 /** Creates the sender of one handler. */
 export function createSender({
   methods,
-  cacheControl,
+  httpCache,
   responseCache,
-}: Pick<HttpSettings, 'methods' | 'cacheControl' | 'responseCache'>): Sender {
+}: Pick<HttpSettings, 'methods' | 'httpCache' | 'responseCache'>): Sender {
   const acceptsQuery = methods.includes('QUERY');
   const addCacheHeaders =
-    cacheControl && createCacheHeaders({ ...cacheControl, invalidates: responseCache !== undefined });
+    httpCache && createCacheHeaders({ ...httpCache, invalidates: responseCache !== undefined });
   function replyOf({ req, res }: Exchange, response: GraphQLResponse): Reply {
     const { status, type, body, headers: extra, release } = response;
     const headers = baseHeaders(res, type);

@@ -56,11 +56,13 @@ export const connectionRules: Rules<ConnectionSettings> = {
 };
 
 /** The options of the upgrade. */
-export const upgradeRules: Rules<UpgradeSettings> = {
+export const upgradeRules: Rules<
+  Omit<UpgradeSettings, 'allowedOrigins'> & { readonly allowedOrigins: AllowedOrigins | undefined }
+> = {
   path: rule('/graphql', isPath, "a path such as '/graphql'"),
   middleware: rule<readonly Middleware[]>([], isListOf(isFunction), 'a list of middleware functions'),
-  allowedOrigins: rule<AllowedOrigins>(
-    [],
+  allowedOrigins: rule<AllowedOrigins | undefined>(
+    undefined,
     isEither(isOneOf('*'), isListOf(isOrigin), isFunction),
     "a list of origins such as 'https://app.example.com' without a path or a trailing slash, '*', or a function of the origin and the request",
   ),

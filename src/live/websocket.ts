@@ -47,8 +47,9 @@ export function attach(server: unknown, target: unknown, options: unknown): Subs
   }
   assertTarget(target);
   const rules = { ...connectionRules, ...upgradeRules, onError: onErrorRule };
-  const settings = resolveOptions(SUBSCRIPTION_OPTIONS, options, rules, REPLACED_OPTIONS);
-  const core = coreFor(target, settings.onError);
+  const own = resolveOptions(SUBSCRIPTION_OPTIONS, options, rules, REPLACED_OPTIONS);
+  const core = coreFor(target, own.onError);
+  const settings = { ...own, allowedOrigins: own.allowedOrigins ?? core.allowedOrigins };
   // Later, so that the handlers of the same module are created.
   setImmediate(noteMistakes, server, target);
   const endpoint = new WebSocketEndpoint(core, settings);

@@ -167,7 +167,7 @@ function responses(
 ): Record<string, Described> {
   const schema = batching ? { oneOf: [RESPONSE, { type: 'array', items: RESPONSE }] } : RESPONSE;
   const content = { [GRAPHQL_TYPE]: { schema }, [JSON_TYPE]: { schema } };
-  const draft = statusCodes === 'draft';
+  const draft = statusCodes === '2026';
   const described: Record<string, Described> = {};
   described['200'] = { description: 'The result', content: { ...content, ...page } };
   if (draft) described['294'] = { description: 'Data together with errors', content };

@@ -13,7 +13,7 @@ export const GRAPHQL_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'graphq
 export const CACHING_OPTIONS: OptionScope = {
   name: 'graphqlHTTP',
   page: 'caching',
-  within: 'cacheControl',
+  within: 'httpCache',
 };
 export const GRAPHIQL_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'graphiql', within: 'graphiql' };
 export const DOCUMENT_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'documents', within: 'documents' };
@@ -37,7 +37,7 @@ export const INJECT_OPTIONS: OptionScope = { name: 'inject', page: 'testing' };
 export const SUBSCRIBE_OPTIONS: OptionScope = { name: 'subscribe', page: 'testing' };
 export const OTEL_OPTIONS: OptionScope = { name: 'EspalierInstrumentation', page: 'observability' };
 export const INSPECT_OPTIONS: OptionScope = { name: 'inspect', page: 'observability' };
-export const CACHE_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'caching', within: 'cache' };
+export const CACHE_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'caching', within: 'responseCache' };
 export const REDIS_STORE_OPTIONS: OptionScope = {
   name: 'redisStore',
   page: 'caching',

@@ -26,7 +26,7 @@ beforeEach(async () => {
     Query: { slow: () => new Promise((resolve) => finish.push(() => resolve(1))) },
   });
   const handler = graphqlHTTP(schema, {
-    cache: true,
+    responseCache: true,
     onError: false,
     onOperation: () => void operations++,
     context: (request: IncomingMessage) => request,

@@ -45,7 +45,7 @@ beforeEach(() => {
     ...{ withStatus: count, inner: count, list: count },
     ...{ edit: () => 1, editPairs: () => 1, clear: () => 1 },
   };
-  handler = graphqlHTTP(schema, { cache: true, rootValue });
+  handler = graphqlHTTP(schema, { responseCache: true, rootValue });
   app = express().use('/graphql', handler);
 });
 

@@ -105,6 +105,6 @@ export function serveBlog(
   blog: Blog,
   options: GraphQLOptions = {},
 ): { readonly app: express.Express; readonly handler: GraphQLHandler } {
-  const handler = graphqlHTTP(blog.schema, { cacheControl: true, cache: true, ...options });
+  const handler = graphqlHTTP(blog.schema, { httpCache: true, responseCache: true, ...options });
   return { app: express().use('/graphql', handler), handler };
 }

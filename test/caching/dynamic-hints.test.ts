@@ -397,7 +397,7 @@ describe.each(ENGINES)('with the engine %s', (name, engine) => {
         },
       },
     );
-    const handler = graphqlHTTP(schema, { cacheControl: true, engine });
+    const handler = graphqlHTTP(schema, { httpCache: true, engine });
     const server = createServer(handler).listen(0, '127.0.0.1');
     await new Promise((started) => server.once('listening', started));
     const subscriptions = attachSubscriptions(server, handler);
@@ -425,7 +425,7 @@ describe.each(ENGINES)('with the engine %s', (name, engine) => {
       },
     });
     await get(appOf(schema, { engine }), '{ a }').expect(200);
-    await get(appOf(schema, { engine, cacheControl: false }), '{ a }').expect(200);
+    await get(appOf(schema, { engine, httpCache: false }), '{ a }').expect(200);
     expect(keys[0]).toEqual([...(keys[1] as string[]), 'cacheControl']);
     expect(name).toBeDefined();
   });

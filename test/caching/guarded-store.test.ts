@@ -154,7 +154,7 @@ describe('GuardedStore', () => {
       entry: undefined,
       version: undefined,
     });
-    expect(errors.map(String)).toEqual(Array(2).fill(expect.stringContaining('"cache.store"')));
+    expect(errors.map(String)).toEqual(Array(2).fill(expect.stringContaining('"responseCache.store"')));
   });
 
   it('a result counts as stored only if the store has returned true', async () => {

@@ -58,8 +58,8 @@ function createSchema(): GraphQLSchema {
 const serve = (options?: GraphQLOptions): express.Express => appOf(createSchema(), options);
 
 describe('Cache-Control', () => {
-  it('graphqlHTTP sends no-store and no ETag without cacheControl', async () => {
-    const { headers } = await get(serve({ cacheControl: false }), '{ book }').expect(
+  it('graphqlHTTP sends no-store and no ETag without httpCache', async () => {
+    const { headers } = await get(serve({ httpCache: false }), '{ book }').expect(
       'cache-control',
       'no-store',
     );
@@ -117,7 +117,7 @@ describe('Cache-Control', () => {
         res.setHeader('Cache-Control', 'private, no-cache');
         next();
       })
-      .use('/graphql', graphqlHTTP(createSchema(), { cacheControl: true }));
+      .use('/graphql', graphqlHTTP(createSchema(), { httpCache: true }));
     const { headers } = await get(app, '{ book }').expect('cache-control', 'private, no-cache');
     expect(headers['etag']).toMatch(STRONG_TAG);
   });
@@ -125,7 +125,7 @@ describe('Cache-Control', () => {
 
 describe('Vary', () => {
   it('graphqlHTTP adds the headers of the schema, the resolver and the option to Vary', async () => {
-    const app = serve({ cacheControl: { vary: ['accept-language', 'X-Tenant'] } });
+    const app = serve({ httpCache: { vary: ['accept-language', 'X-Tenant'] } });
     await get(app, '{ book }').expect('vary', 'Accept, Accept-Language, X-Tenant');
     await get(app, '{ greeting }').expect('vary', 'Accept, Accept-Language, X-Tenant, X-Region');
     await get(app, '{ plain }').expect('vary', 'Accept');
@@ -142,7 +142,7 @@ describe('tags', () => {
     ['Surrogate-Key', 'book-1 books'],
     ['xkey', 'book-1 books'],
   ] as const)('graphqlHTTP lists the tags of a public result in %s', async (tagHeader, expected) => {
-    const app = serve({ cacheControl: { tagHeader } });
+    const app = serve({ httpCache: { tagHeader } });
     await get(app, '{ tagged }').expect(tagHeader, expected);
     const { headers } = await get(app, '{ tagged }').set('authorization', 'Bearer x');
     expect(headers).not.toHaveProperty(tagHeader.toLowerCase());
@@ -159,7 +159,7 @@ describe('tags', () => {
       Query: { items: (_source: unknown, { first }: { first: number }) => items.slice(0, first) },
       Mutation: { change: () => items },
     });
-    const app = appOf(schema, { cache: true, cacheControl: { tagHeader: 'Surrogate-Key' } });
+    const app = appOf(schema, { responseCache: true, httpCache: { tagHeader: 'Surrogate-Key' } });
     for (let round = 0; round < 2; round++) {
       const few = await get(app, '{ items(first: 200) { id } }').expect(200);
       expect(few.headers['cache-control']).toBe('public, max-age=60, s-maxage=600');
@@ -239,7 +239,7 @@ describe('ETag', () => {
   it('graphqlHTTP sends a weak ETag if a compressor may change the bytes', async () => {
     const app = express()
       .use(compression({ threshold: 0 }))
-      .use('/graphql', graphqlHTTP(createSchema(), { cacheControl: true }));
+      .use('/graphql', graphqlHTTP(createSchema(), { httpCache: true }));
     const { headers } = await get(app, '{ long }')
       .set('accept-encoding', 'gzip')
       .expect('content-encoding', 'gzip');
@@ -258,7 +258,7 @@ describe('ETag', () => {
     for (const earlier of [[], [compression({ threshold: 0 })]]) {
       const app = express();
       for (const middleware of earlier) app.use(middleware);
-      app.use('/graphql', graphqlHTTP(createSchema(), { cacheControl: true }));
+      app.use('/graphql', graphqlHTTP(createSchema(), { httpCache: true }));
       const server = createOwnServer(app, { http2: true }).listen(0, '127.0.0.1');
       await once(server, 'listening');
       const { port } = server.address() as AddressInfo;
@@ -275,7 +275,7 @@ describe('ETag', () => {
         res.setHeader('ETag', '"v1"');
         next();
       })
-      .use('/graphql', graphqlHTTP(createSchema(), { cacheControl: true }));
+      .use('/graphql', graphqlHTTP(createSchema(), { httpCache: true }));
     await get(app, '{ book }').expect('etag', '"v1"');
     await get(app, '{ book }').set('if-none-match', '"v1"').expect(304);
   });
@@ -283,7 +283,7 @@ describe('ETag', () => {
 
 eachExpress((express) => {
   describe('conditional requests', () => {
-    const app = express().use('/graphql', graphqlHTTP(createSchema(), { cacheControl: true }));
+    const app = express().use('/graphql', graphqlHTTP(createSchema(), { httpCache: true }));
 
     it('graphqlHTTP sends 304 without content when If-None-Match lists the ETag', async () => {
       const { headers } = await get(app, '{ book }');

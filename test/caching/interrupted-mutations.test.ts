@@ -56,7 +56,7 @@ async function serve(engine: Engine): Promise<Service> {
       },
     },
   );
-  const handler = graphqlHTTP(schema, { cache: true, engine });
+  const handler = graphqlHTTP(schema, { responseCache: true, engine });
   const server = http.createServer((req, res) => handler(req, res));
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
@@ -146,7 +146,7 @@ describe.each(ENGINES)('with the engine %s', (_name, engine) => {
     const formatError = (): never => {
       throw new Error('wrong formatError');
     };
-    const handler = graphqlHTTP(schema, { cache: true, engine, formatError, onError: false });
+    const handler = graphqlHTTP(schema, { responseCache: true, engine, formatError, onError: false });
     const server = http.createServer((req, res) => handler(req, res));
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
@@ -213,7 +213,7 @@ it.each([
     `${TAG_DIRECTIVE} type Query { a: Int } type Mutation { edit: Int @cacheTag(format: "a"), fail: Int }`,
     { Mutation: { edit, fail } },
   );
-  const handler = graphqlHTTP(schema, { cache: { store }, onError: false, formatError: fail });
+  const handler = graphqlHTTP(schema, { responseCache: { store }, onError: false, formatError: fail });
   const server = http.createServer((req, res) => handler(req, res));
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;

@@ -29,7 +29,7 @@ describe.each(ENGINES)('with the engine %s', (_name, engine) => {
     variables?: object,
     options: GraphQLOptions = {},
   ): Promise<string[]> => {
-    const { app } = serveBlog(createBlog(), { engine, cacheControl: { tagHeader: 'Cache-Tag' }, ...options });
+    const { app } = serveBlog(createBlog(), { engine, httpCache: { tagHeader: 'Cache-Tag' }, ...options });
     const { headers } = await get(app, query, variables);
     return (headers['cache-tag'] ?? '').split(',').filter(Boolean).sort();
   };
@@ -66,7 +66,12 @@ describe.each(ENGINES)('with the engine %s', (_name, engine) => {
     );
     const book = { __typename: 'Book', id: 1, title: 'title' };
     const rootValue = { hit: book, item: book, items: [] };
-    const app = appOf(schema, { engine, rootValue, cache: true, cacheControl: { tagHeader: 'Cache-Tag' } });
+    const app = appOf(schema, {
+      engine,
+      rootValue,
+      responseCache: true,
+      httpCache: { tagHeader: 'Cache-Tag' },
+    });
     const { headers, body } = await get(app, query);
     expect(body.errors).toBeUndefined();
     expect(headers['cache-tag']?.split(',').sort()).toEqual(tags);
@@ -88,7 +93,12 @@ describe.each(ENGINES)('with the engine %s', (_name, engine) => {
     );
     const post = { __typename: 'Post', id: 1, label: 2 };
     const rootValue = { node: post, post };
-    const app = appOf(schema, { engine, rootValue, cache: true, cacheControl: { tagHeader: 'Cache-Tag' } });
+    const app = appOf(schema, {
+      engine,
+      rootValue,
+      responseCache: true,
+      httpCache: { tagHeader: 'Cache-Tag' },
+    });
     const { headers } = await get(app, query);
     expect(headers['cache-tag']?.split(',').sort()).toEqual(tags);
   });
@@ -103,7 +113,7 @@ describe.each(ENGINES)('with the engine %s', (_name, engine) => {
           },
         },
       }),
-      { engine, cache: { tags: (req) => [`tenant-${req.headers['x-tenant']}`] } },
+      { engine, responseCache: { tags: (req) => [`tenant-${req.headers['x-tenant']}`] } },
     );
     const isHit = async (): Promise<boolean> =>
       (await get(app, '{ post(id: 1) { id } }').set('x-tenant', 'a')).headers.age !== undefined;
@@ -264,7 +274,7 @@ describe('the headers of tags', () => {
   ] as const)(
     'the header %s lists the tags for CDNs, also of stored results',
     async (tagHeader, expected) => {
-      const { app } = serveBlog(createBlog(), { cacheControl: { tagHeader } });
+      const { app } = serveBlog(createBlog(), { httpCache: { tagHeader } });
       for (let count = 0; count < 2; count++) {
         const { headers } = await get(app, '{ post(id: 1) { id } again: post(id: 2) { id } }');
         expect(headers[tagHeader.toLowerCase()]).toBe(expected);
@@ -282,7 +292,7 @@ describe('wrong tags', () => {
       type Post @cacheTag(format: "post-{$key.id}") { title: String }`,
       { Query: { post: () => ({ title: `${++calls}` }) } },
     );
-    const app = express().use('/graphql', graphqlHTTP(schema, { cache: true }));
+    const app = express().use('/graphql', graphqlHTTP(schema, { responseCache: true }));
     for (let count = 0; count < 3; count++) await get(app, '{ post { title } }');
     expect(calls).toBe(3);
   });

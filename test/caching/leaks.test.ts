@@ -23,13 +23,14 @@ const CREDENTIALS: Readonly<Record<string, (user: string) => Headers>> = {
 };
 
 /** The values of the option `key`. */
-const KEYS: Readonly<Record<string, NonNullable<Exclude<GraphQLOptions['cache'], boolean>>['key']>> = {
-  'no key': undefined,
-  'key of the user': (req) => userOf(req) ?? null,
-  'key of the context': (_req, context) => (context as { user?: string }).user ?? null,
-  'key or anonymous': (req) => userOf(req) ?? 'anonymous',
-  'key null': () => null,
-};
+const KEYS: Readonly<Record<string, NonNullable<Exclude<GraphQLOptions['responseCache'], boolean>>['key']>> =
+  {
+    'no key': undefined,
+    'key of the user': (req) => userOf(req) ?? null,
+    'key of the context': (_req, context) => (context as { user?: string }).user ?? null,
+    'key or anonymous': (req) => userOf(req) ?? 'anonymous',
+    'key null': () => null,
+  };
 
 /** The scopes that a field may have; each resolver returns data of the user. */
 const FIELDS: Readonly<Record<string, string>> = {
@@ -68,17 +69,17 @@ const schema = schemaOf(
 const later = <T>(value: T): Promise<T> =>
   new Promise((resolve) => setTimeout(resolve, Math.random() * 4, value));
 
-function serve(key: string, cacheControl: boolean): express.Express {
+function serve(key: string, httpCache: boolean): express.Express {
   const app = express();
   // Authentication middleware.
   app.use((req, _res, next) => {
     if (req.headers['x-user'] !== undefined) Object.assign(req, { user: req.headers['x-user'] });
     next();
   });
-  const cache = { key: KEYS[key], staleWhileRevalidate: '60s', staleIfError: '60s' };
+  const responseCache = { key: KEYS[key], staleWhileRevalidate: '60s', staleIfError: '60s' };
   return app.use(
     '/graphql',
-    graphqlHTTP(schema, { cache, cacheControl, context: (req) => ({ user: userOf(req) }) }),
+    graphqlHTTP(schema, { responseCache, httpCache, context: (req) => ({ user: userOf(req) }) }),
   );
 }
 

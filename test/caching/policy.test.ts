@@ -399,10 +399,10 @@ const SHARED_RULES: Rule[] = [
 
 describe.each(ENGINES)('with the engine %s', (_name, engine) => {
   it.each([...HINTS, ...ABSTRACT, ...INHERITANCE, ...SCOPE_RULES, ...INHERITED_SCOPES, ...SHARED_RULES])(
-    'cacheControl: $rule',
+    'httpCache: $rule',
     async ({ schema, query, expected, defaultMaxAge, resolvers }) => {
-      const cacheControl: true | CacheControlOptions = defaultMaxAge === undefined || { defaultMaxAge };
-      const app = appOf(schemaOf(schema, resolvers), { cacheControl, engine });
+      const httpCache: true | CacheControlOptions = defaultMaxAge === undefined || { defaultMaxAge };
+      const app = appOf(schemaOf(schema, resolvers), { httpCache, engine });
       // The compiled engine keeps the compiled form from the second execution on.
       for (let i = 0; i < 3; i++) expect(await cacheControlOf(app, query)).toBe(expected);
     },

@@ -15,7 +15,7 @@ describe('openapi()', () => {
   });
 
   it('openapi() describes the body and the responses of QUERY', () => {
-    expect(operationsOf({ batching: true, statusCodes: 'draft' }, '3.2')['query']).toMatchObject({
+    expect(operationsOf({ batching: true, statusCodes: '2026' }, '3.2')['query']).toMatchObject({
       requestBody: { required: true, content: { 'application/json': {} } },
       responses: { 200: {}, 400: {}, 415: {}, 422: { description: expect.stringContaining('mutation') } },
     });

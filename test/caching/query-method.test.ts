@@ -87,7 +87,7 @@ function suite(listen: Listener, send = requestHttp1): void {
   });
 
   it('graphqlHTTP evaluates If-None-Match of QUERY requests', async () => {
-    const options: GraphQLOptions = { cacheControl: true };
+    const options: GraphQLOptions = { httpCache: true };
     const first = await query(body('{ hello }'), options);
     expect(first.headers).toMatchObject({
       'cache-control': 'public, max-age=60',
@@ -149,7 +149,7 @@ function suite(listen: Listener, send = requestHttp1): void {
     const batch = JSON.stringify([{ query: '{ hello }' }, { query: 'mutation { write }' }]);
     expect((await query(batch, { batching: true })).status).toBe(422);
     const queries = JSON.stringify([{ query: '{ hello }' }, { query: '{ hello }' }]);
-    const { status, headers } = await query(queries, { batching: true, cacheControl: true });
+    const { status, headers } = await query(queries, { batching: true, httpCache: true });
     expect([status, headers['cache-control'], headers['etag']]).toEqual([200, 'no-store', undefined]);
     expect(writes).toBe(0);
   });
@@ -183,7 +183,7 @@ describe('under node:http', () => {
   it('Node parses QUERY', () => expect(METHODS).toContain('QUERY'));
 
   it('fetch sends QUERY requests', async () => {
-    const server = createServer(graphqlHTTP(schema, { cacheControl: true })).listen(0, '127.0.0.1');
+    const server = createServer(graphqlHTTP(schema, { httpCache: true })).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
     const response = await fetch(url, { method: 'QUERY', headers: JSON_TYPE, body: body('{ hello }') });

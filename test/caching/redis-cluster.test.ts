@@ -76,7 +76,7 @@ it('the keys of a prefix are in one slot, also with braces in the prefix', async
 it('graphqlHTTP sends stored results of a cluster, and a mutation in another process invalidates them', async () => {
   const prefix = randomUUID();
   const blog = createBlog();
-  const [one, two] = [0, 1].map(() => serveBlog(blog, { cache: { store: createStore(prefix) } }).app);
+  const [one, two] = [0, 1].map(() => serveBlog(blog, { responseCache: { store: createStore(prefix) } }).app);
   if (one === undefined || two === undefined) throw new Error('no app');
   const title = async (app: typeof one): Promise<[boolean, string]> => {
     const { headers, body } = await get(app, QUERY);
@@ -100,7 +100,7 @@ it('invalidations over a pubsub with a history reach the memory of other process
       onError: false,
     });
     stops.push(() => pubsub.close());
-    return serveBlog(blog, { cache: { pubsub } });
+    return serveBlog(blog, { responseCache: { pubsub } });
   });
   if (one === undefined || two === undefined) throw new Error('no app');
   const isHit = async (): Promise<boolean> => (await get(two.app, QUERY)).headers['age'] !== undefined;

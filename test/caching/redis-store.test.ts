@@ -209,7 +209,7 @@ describe('redisStore', () => {
     let calls = 0;
     const store = createStore();
     const cache = { store, tags: () => ['', 'all'] };
-    const handler = graphqlHTTP(schema, { cache, rootValue: { count: () => ++calls } });
+    const handler = graphqlHTTP(schema, { responseCache: cache, rootValue: { count: () => ++calls } });
     const app = express().use('/graphql', handler);
     await versionOf(store);
     const count = async (): Promise<number> => (await get(app, '{ count(id: "") }')).body.data.count;
@@ -237,7 +237,7 @@ describe('redisStore', () => {
     await admin.acl('SETUSER', 'noeval', 'on', '>secret', '~*', '&*', '+@all', '-eval');
     const url = redis.url.replace('redis://', 'redis://noeval:secret@');
     const blog = createBlog();
-    const { app } = serveBlog(blog, { cache: { store: createStore({ redis: url }) } });
+    const { app } = serveBlog(blog, { responseCache: { store: createStore({ redis: url }) } });
     let requests = 0;
     // The store sends nothing before it is connected.
     while (requests < 5 || errors.length === 0) {
@@ -263,7 +263,7 @@ describe('a Redis that does not reply', () => {
     async (fault) => {
       const proxy = await startProxy(redis.url);
       const blog = createBlog();
-      const { app } = serveBlog(blog, { cache: { store: createStore({ redis: proxy.url }) } });
+      const { app } = serveBlog(blog, { responseCache: { store: createStore({ redis: proxy.url }) } });
       const isHit = async (): Promise<boolean> => (await get(app, QUERY)).headers.age !== undefined;
       const hits = async (): Promise<void> => {
         while (!(await isHit())) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -280,7 +280,7 @@ describe('a Redis that does not reply', () => {
   it('a mutation does not wait for a Redis that was stopped', async () => {
     const server = await startRedis();
     const { app, handler } = serveBlog(createBlog(), {
-      cache: { store: createStore({ redis: server.url }) },
+      responseCache: { store: createStore({ redis: server.url }) },
     });
     while ((await get(app, QUERY)).headers.age === undefined)
       await new Promise((resolve) => setTimeout(resolve, 20));

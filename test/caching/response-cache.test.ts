@@ -140,8 +140,8 @@ describe('the key of a stored result', () => {
     }
   });
 
-  it('the option "cacheControl.vary" separates the results of all operations', async () => {
-    app = serveBlog(blog, { cacheControl: { vary: ['X-Tenant'] } }).app;
+  it('the option "httpCache.vary" separates the results of all operations', async () => {
+    app = serveBlog(blog, { httpCache: { vary: ['X-Tenant'] } }).app;
     for (const tenant of ['a', 'b', 'a', 'b']) await get(app, POST).set('x-tenant', tenant);
     expect(blog.calls.post).toBe(2);
   });
@@ -164,7 +164,7 @@ describe('the key of a stored result', () => {
     });
     let operations = 0;
     const onOperation = (): void => void operations++;
-    app = express().use('/graphql', graphqlHTTP(schema, { cache: true, context, onOperation }));
+    app = express().use('/graphql', graphqlHTTP(schema, { responseCache: true, context, onOperation }));
     const query = 'query ($id: Int!) { text(id: $id) }';
     const send = (id: number, language: string): Promise<string> =>
       get(app, query, { id })
@@ -193,7 +193,7 @@ describe('the key of a stored result', () => {
     if (first === undefined || second === undefined) throw new Error('no schemas');
     app = express().use(
       '/graphql',
-      graphqlHTTP((req) => (req.headers['x-tenant'] === 'b' ? second : first), { cache: true }),
+      graphqlHTTP((req) => (req.headers['x-tenant'] === 'b' ? second : first), { responseCache: true }),
     );
     for (const age of [undefined, '0']) {
       for (const tenant of ['a', 'b']) {
@@ -214,7 +214,9 @@ describe('the key of a stored result', () => {
     });
     app = express().use(
       '/graphql',
-      graphqlHTTP((req) => (req.headers['x-schema'] === 'c' ? other : schemas[0]) ?? other, { cache: true }),
+      graphqlHTTP((req) => (req.headers['x-schema'] === 'c' ? other : schemas[0]) ?? other, {
+        responseCache: true,
+      }),
     );
     for (let round = 0; round < 2; round++) {
       expect((await get(app, '{ name }')).body.data.name).toBe('a');
@@ -229,7 +231,7 @@ describe('the key of a stored result', () => {
     const context = (req: { headers: NodeJS.Dict<string | string[]>; originalUrl?: string }) => ({
       tenant: `${String(req.headers.host)}${req.originalUrl?.split('?')[0]}`,
     });
-    const handler = graphqlHTTP(tenants, { cache: true, context });
+    const handler = graphqlHTTP(tenants, { responseCache: true, context });
     const shared = express().use('/:tenant/graphql', handler);
     for (let round = 0; round < 2; round++) {
       for (const host of ['a.test', 'b.test']) {
@@ -248,7 +250,7 @@ describe('the key of a stored result', () => {
     const context = ({ url = '' }: { url?: string | undefined }) => ({
       tenant: new URLSearchParams(url.split('?')[1]).get('tenant') ?? 'none',
     });
-    app = express().use('/graphql', graphqlHTTP(tenants, { cache: true, context }));
+    app = express().use('/graphql', graphqlHTTP(tenants, { responseCache: true, context }));
     const query = '{ tenant }';
     for (const age of [undefined, '0']) {
       for (const tenant of ['a', 'b']) {
@@ -276,7 +278,7 @@ describe('the key of a stored result', () => {
         res.vary(req.headers['x-any'] === undefined ? 'Accept-Language' : '*');
         next();
       })
-      .use('/graphql', graphqlHTTP(schema, { cache: true, context }));
+      .use('/graphql', graphqlHTTP(schema, { responseCache: true, context }));
     for (const age of [undefined, '0']) {
       for (const language of ['de', 'fr']) {
         const { body, headers } = await get(app, '{ language }').set('accept-language', language);
@@ -291,7 +293,10 @@ describe('the key of a stored result', () => {
     const schema = schemaOf('type Query { host: String @cacheControl(maxAge: 60) }', {
       Query: { host: (_: unknown, __: unknown, { host }: { host: string }) => host },
     });
-    const handler = graphqlHTTP(schema, { cache: true, context: ({ headers }) => ({ host: headers.host }) });
+    const handler = graphqlHTTP(schema, {
+      responseCache: true,
+      context: ({ headers }) => ({ host: headers.host }),
+    });
     app = express().use(['/tenant/graphql', '/graphql'], handler);
     for (const [host, path] of [
       ['a.test/tenant', '/graphql'],
@@ -322,7 +327,7 @@ describe('the option "key"', () => {
     const context = (req: { headers: NodeJS.Dict<string | string[]> }) => ({ user: req.headers['x-user'] });
     const { app } = serveBlog(blog, {
       context,
-      cache: { key: (_req, value) => (value as { user?: string }).user ?? null },
+      responseCache: { key: (_req, value) => (value as { user?: string }).user ?? null },
     });
     for (const user of ['a', 'b', 'a', 'b']) {
       const { body } = await get(app, '{ me { id name } }').set('x-user', user).set('cookie', 'session=1');
@@ -361,7 +366,7 @@ describe('the option "key"', () => {
       },
     });
     const context = (req: object) => ({ req, res: Reflect.get(req, 'res') });
-    const app = express().use('/graphql', graphqlHTTP(schema, { cache: true, context }));
+    const app = express().use('/graphql', graphqlHTTP(schema, { responseCache: true, context }));
     for (const query of ['{ visit }', '{ visit(member: true) }']) {
       const results = [await get(app, query), await get(app, query)];
       expect(new Set(results.map(({ body }) => body.data.visit)).size).toBe(2);
@@ -408,7 +413,7 @@ describe('the option "key"', () => {
       Query: { me: () => 'a' },
     });
     const key = ({ headers }: { headers: object }): string => Reflect.get(headers, 'x-shop');
-    const app = express().use('/graphql', graphqlHTTP(schema, { cache: { key }, cacheControl: true }));
+    const app = express().use('/graphql', graphqlHTTP(schema, { responseCache: { key }, httpCache: true }));
     // graphql 16 has no @defer. The disabled directive makes the response an ordinary one.
     const query = `{ me ${V17 ? '... @defer(if: false) { me }' : ''} }`;
     for (const accept of ['application/json', 'multipart/mixed, application/json']) {
@@ -422,14 +427,14 @@ describe('the option "key"', () => {
     async (key) => {
       const errors: string[] = [];
       const { app } = serveBlog(createBlog(), {
-        cache: { key: key as () => string },
+        responseCache: { key: key as () => string },
         onError: (error) => void errors.push(String(error)),
       });
       app.use((_error: unknown, _req: unknown, res: express.Response, _next: unknown) => {
         res.status(500).end();
       });
       expect((await get(app, POST)).status).toBe(500);
-      expect(errors).toEqual([expect.stringContaining('option "cache.key" returned')]);
+      expect(errors).toEqual([expect.stringContaining('option "responseCache.key" returned')]);
     },
   );
 });
@@ -471,7 +476,7 @@ describe('single flight', () => {
       Query: { slow: () => new Promise((resolve) => finish.push(() => resolve(finish.length))) },
     });
     let operations = 0;
-    const handler = graphqlHTTP(schema, { cache: true, onOperation: () => void operations++ });
+    const handler = graphqlHTTP(schema, { responseCache: true, onOperation: () => void operations++ });
     const server = express().use('/graphql', handler).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql?query={slow}`;
@@ -519,7 +524,7 @@ describe('single flight', () => {
     const schema = schemaOf('type Query { slow: Int @cacheControl(maxAge: 60) }', {
       Query: { slow: () => (++calls === 1 ? new Promise(() => undefined) : calls) },
     });
-    const handler = graphqlHTTP(schema, { cache: true });
+    const handler = graphqlHTTP(schema, { responseCache: true });
     const server = express().use('/graphql', handler).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql?query={slow}`;
@@ -540,7 +545,7 @@ describe('single flight', () => {
     const blog = createBlog({ Query: { slow: async () => blog.posts.get('1') } });
     const errors: string[] = [];
     const { app } = serveBlog(blog, {
-      cache: {
+      responseCache: {
         tags() {
           throw new Error('no tags');
         },
@@ -580,7 +585,7 @@ describe('expired results', () => {
 
   it('with "staleWhileRevalidate" the expired result is sent and replaced in the background', async () => {
     const blog = createBlog();
-    const { app } = serveBlog(blog, { cache: { staleWhileRevalidate: '10s' } });
+    const { app } = serveBlog(blog, { responseCache: { staleWhileRevalidate: '10s' } });
     await store(app, '{ brief }');
     age(5000);
     const responses = await Promise.all([1, 2, 3].map(() => get(app, '{ brief }')));
@@ -596,7 +601,7 @@ describe('expired results', () => {
     const schema = schemaOf('type Query { slow: Int @cacheControl(maxAge: 1) }', {
       Query: { slow: () => (++calls === 2 ? new Promise(() => undefined) : calls) },
     });
-    const handler = graphqlHTTP(schema, { cache: { staleWhileRevalidate: '60s' } });
+    const handler = graphqlHTTP(schema, { responseCache: { staleWhileRevalidate: '60s' } });
     const app = express().use('/graphql', handler);
     await store(app, '{ slow }');
     age(2000);
@@ -624,7 +629,7 @@ describe('expired results', () => {
         },
       },
     });
-    const { app } = serveBlog(blog, { cache: { staleIfError: '60s' }, onError: false });
+    const { app } = serveBlog(blog, { responseCache: { staleIfError: '60s' }, onError: false });
     await store(app, '{ unstable }');
     fails = true;
     age(5000);
@@ -691,7 +696,7 @@ describe('other options', () => {
 
   it('"cache" works without "cacheControl": results are stored here and nowhere else', async () => {
     const blog = createBlog();
-    const { app } = serveBlog(blog, { cacheControl: false });
+    const { app } = serveBlog(blog, { httpCache: false });
     await get(app, POST);
     const { headers } = await get(app, POST);
     expect(blog.calls.post).toBe(1);

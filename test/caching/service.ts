@@ -34,7 +34,7 @@ export const schemaOf = (typeDefs: string, resolvers: Resolvers = {}): GraphQLSc
 
 /** Mounts a schema at /graphql, with caching on. */
 export function appOf(schema: SchemaSource, options: GraphQLOptions = {}): express.Express {
-  return express().use('/graphql', graphqlHTTP(schema, { cacheControl: true, ...options }));
+  return express().use('/graphql', graphqlHTTP(schema, { httpCache: true, ...options }));
 }
 
 /** Sends a query by GET. */

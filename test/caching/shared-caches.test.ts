@@ -76,7 +76,7 @@ function countOf(id: string): string {
 }
 
 const handler = graphqlHTTP(schema, {
-  cacheControl: true,
+  httpCache: true,
   onError: false,
   context: (source: IncomingMessage): Context => ({
     language: String(source.headers['accept-language'] ?? 'none'),
@@ -106,10 +106,10 @@ function handlerWithAge(seconds: number): {
     set: () => false,
     invalidate: () => undefined,
   };
-  const cache = { store, staleWhileRevalidate: '1h' };
+  const responseCache = { store, staleWhileRevalidate: '1h' };
   return {
     lookups: () => lookups,
-    handler: graphqlHTTP(schema, { cacheControl: true, onError: false, cache }),
+    handler: graphqlHTTP(schema, { httpCache: true, onError: false, responseCache }),
   };
 }
 

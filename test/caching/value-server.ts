@@ -37,7 +37,7 @@ const cache =
     : {
         pubsub: createPubSub({ redis: BUS_URL, onError, heartbeat: 500, commandTimeout: 500 }),
       };
-const graphql = graphqlHTTP(schema, { cache });
+const graphql = graphqlHTTP(schema, { responseCache: cache });
 const app = express();
 app.use('/graphql', graphql);
 app.post('/write', async (req, res) => {

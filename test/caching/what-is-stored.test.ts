@@ -24,7 +24,7 @@ function serve(
   options: GraphQLOptions = {},
 ): { readonly app: express.Express; readonly handler: ReturnType<typeof graphqlHTTP> } {
   const schema = schemaOf(`${TAG_DIRECTIVE} type Query { ${fields} }`, { Query: resolvers });
-  const handler = graphqlHTTP(schema, { cacheControl: true, cache: true, onError: false, ...options });
+  const handler = graphqlHTTP(schema, { httpCache: true, responseCache: true, onError: false, ...options });
   return { app: express().use('/graphql', handler), handler };
 }
 
@@ -45,7 +45,7 @@ describe('results with errors', () => {
     const { app } = serve(
       'value: Int @cacheControl(maxAge: 1)',
       { value },
-      { cache: { staleIfError: '1h' } },
+      { responseCache: { staleIfError: '1h' } },
     );
     await get(app, '{ value }');
     fails = true;
@@ -96,7 +96,7 @@ it('"staleIfError" does not send a result that was invalidated during the execut
     throw new Error('down');
   };
   const fields = 'value: Int @cacheControl(maxAge: 1) @cacheTag(format: "value")';
-  const { app, handler } = serve(fields, { value }, { cache: { staleIfError: '1h' } });
+  const { app, handler } = serve(fields, { value }, { responseCache: { staleIfError: '1h' } });
   await get(app, '{ value }');
   fails = true;
   const later = Date.now() + 5000;
@@ -120,7 +120,7 @@ describe('headers of the application', () => {
       return String(req.headers['x-country']);
     };
     for (const key of [undefined, () => 'all']) {
-      const options = { context: contextOf, cache: { key } };
+      const options = { context: contextOf, responseCache: { key } };
       const { app } = serve('country: String @cacheControl(maxAge: 60)', { country }, options);
       for (const code of ['de', 'fr', 'fr']) {
         const { body, headers } = await get(app, '{ country }').set('x-country', code);
@@ -130,7 +130,7 @@ describe('headers of the application', () => {
   });
 
   it('a result for everyone is private in a response that sets a cookie', async () => {
-    const options = { cache: { key: () => '' } };
+    const options = { responseCache: { key: () => '' } };
     const { handler } = serve('value: Int @cacheControl(maxAge: 60)', { value: () => 1 }, options);
     const app = express()
       .use((req, res, next) => {
@@ -149,7 +149,7 @@ describe('headers of the application', () => {
     const { handler } = serve(
       'value: Int @cacheControl(maxAge: 60)',
       { value: () => 1 },
-      { cache: { key: () => '' } },
+      { responseCache: { key: () => '' } },
     );
     const app = express()
       .use(session({ secret: 'secret', resave: false, saveUninitialized: true }))
@@ -171,7 +171,7 @@ describe('headers of the application', () => {
     const { handler } = serve(
       'value: Int @cacheControl(maxAge: 60)',
       { value: () => 1 },
-      { cache: { store } },
+      { responseCache: { store } },
     );
     const app = express()
       .use((_req, res, next) => {
@@ -242,8 +242,8 @@ it.each(['a store that replies', 'a store that does not reply'])(
       return ['shop 1', 'schema', ''];
     };
     const options: GraphQLOptions = {
-      cacheControl: { tagHeader: 'Cache-Tag' },
-      cache: { tags, ...(kind === 'a store that replies' ? {} : { store: silent }) },
+      httpCache: { tagHeader: 'Cache-Tag' },
+      responseCache: { tags, ...(kind === 'a store that replies' ? {} : { store: silent }) },
     };
     const fields = 'value: Int @cacheControl(maxAge: 60) @cacheTag(format: "schema") other: Int';
     const { app } = serve(fields, { value: () => 1 }, options);
@@ -262,7 +262,7 @@ it.each(['a store that replies', 'a store that does not reply'])(
 );
 
 it('control characters of tags are percent-encoded with two digits', async () => {
-  const options = { cache: { tags: () => ['a\r\nSet-Cookie: b', '\0'] } };
+  const options = { responseCache: { tags: () => ['a\r\nSet-Cookie: b', '\0'] } };
   const { app } = serve('value: Int @cacheControl(maxAge: 60)', { value: () => 1 }, options);
   const { headers } = await get(app, '{ value }');
   expect(headers['cache-groups']).toBe('"a%0D%0ASet-Cookie:%20b", "%00"');
@@ -281,7 +281,7 @@ it('a store of the application gets the tags of an invalidation as the entries h
     },
   };
   const fields = 'page(name: ID): String @cacheControl(maxAge: 60) @cacheTag(format: "page {$args.name}")';
-  const { app, handler } = serve(fields, { page: () => 'text' }, { cache: { store } });
+  const { app, handler } = serve(fields, { page: () => 'text' }, { responseCache: { store } });
   for (const invalidator of [handler, createInvalidator(store)]) {
     await get(app, '{ page(name: "größe") }');
     expect(entries.size).toBe(1);
@@ -314,7 +314,7 @@ it('a request after an invalidation does not get the result that a slow store ha
   };
   let current = 'old';
   const fields = 'value: String @cacheControl(maxAge: 60) @cacheTag(format: "value")';
-  const { app, handler } = serve(fields, { value: async () => current }, { cache: { store } });
+  const { app, handler } = serve(fields, { value: async () => current }, { responseCache: { store } });
   const first = get(app, '{ value }').then((response) => response);
   await until(() => confirm !== undefined);
   current = 'new';

@@ -173,8 +173,8 @@ eachExpress((express) => {
       .expect(200);
   });
 
-  it('graphqlHTTP accepts mutations over GET of trustedOrigins, but not of their images', async () => {
-    const trusting = serve({ trustedOrigins: ['https://app.example'] });
+  it('graphqlHTTP accepts mutations over GET of allowedOrigins, but not of their images', async () => {
+    const trusting = serve({ allowedOrigins: ['https://app.example'] });
     const page = { origin: 'https://app.example', 'sec-fetch-site': 'cross-site' };
     const get = (sent: Sent) => request(trusting).get('/graphql?query=mutation{add}').set(sent);
     await get({ ...page, ...fetched }).expect(200);

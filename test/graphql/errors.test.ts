@@ -406,7 +406,7 @@ it.each([
     const engine: GraphQLOptions['engine'] = async () => value as unknown as ExecutionResult;
     const handler = graphqlHTTP(buildSchema('type Query { a: Int }'), {
       engine,
-      cacheControl: true,
+      httpCache: true,
       onError: false,
     });
     const server = await run((req, res) => handler(req, res));

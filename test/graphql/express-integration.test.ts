@@ -261,7 +261,11 @@ eachExpress((express) => {
       };
     it.each<[string, string, () => GraphQLHandler]>([
       ['the schema', 'application/json', () => graphqlHTTP(noting(user))],
-      ['cache.key', 'application/json', () => graphqlHTTP(user, { cache: { key: noting(null) } })],
+      [
+        'responseCache.key',
+        'application/json',
+        () => graphqlHTTP(user, { responseCache: { key: noting(null) } }),
+      ],
       ['graphiql', 'text/html', () => graphqlHTTP(user, { graphiql: noting(true) })],
     ])(
       'the function of %s gets an empty req.state if no middleware has set it',
@@ -273,7 +277,7 @@ eachExpress((express) => {
     );
 
     it('graphqlHTTP sets no req.state if no function of the application gets the request', async () => {
-      const handler = graphqlHTTP(user, { context: { user: 'fixed' }, cache: true });
+      const handler = graphqlHTTP(user, { context: { user: 'fixed' }, responseCache: true });
       const server = createServer((req, res) => {
         handler(req, res);
         seen.push('state' in req);

@@ -93,7 +93,7 @@ describe('openapi()', () => {
 
   it.each([
     ['the defaults', {}],
-    ['everything', { batching: true, statusCodes: 'draft', inflate: true }],
+    ['everything', { batching: true, statusCodes: '2026', inflate: true }],
     ['little', { methods: ['POST'], multipartUploadsEnabled: false, graphiql: false, getMutations: false }],
   ] as [string, GraphQLOptions][])('openapi() returns valid OpenAPI 3.1 with %s', (_name, options) => {
     const file = join(folder, 'openapi.json');
@@ -115,7 +115,7 @@ describe('openapi()', () => {
     const few = describeAt('/api', {
       methods: ['POST'],
       multipartUploadsEnabled: false,
-      statusCodes: 'draft',
+      statusCodes: '2026',
     }).paths['/api'] as typeof all;
     expect(Object.keys(few)).toEqual(['post']);
     expect(Object.keys(few['post']?.requestBody?.content ?? {})).toEqual(['application/json']);

@@ -109,7 +109,7 @@ eachExpress((express) => {
       ['extensions of the wrong type', { query: '{ hello }', extensions: 'x' }, 400, 400, 422],
       ['a subscription', { query: 'subscription { ticks }' }, 400, 400, 400],
     ];
-    const draft = serve({ statusCodes: 'draft' });
+    const draft = serve({ statusCodes: '2026' });
 
     it.each(cases)(
       'graphqlHTTP sends the status that the specification requires for %s',
@@ -132,7 +132,7 @@ eachExpress((express) => {
       },
     );
 
-    it("graphqlHTTP with statusCodes: 'draft' uses the new media type for every unsuccessful response", async () => {
+    it("graphqlHTTP with statusCodes: '2026' uses the new media type for every unsuccessful response", async () => {
       await post({ query: '{ nope }' }, JSON_TYPE, draft).expect(
         'content-type',
         `${GRAPHQL_TYPE}; charset=utf-8`,
@@ -141,7 +141,7 @@ eachExpress((express) => {
         'content-type',
         `${JSON_TYPE}; charset=utf-8`,
       );
-      const batching = serve({ statusCodes: 'draft', batching: true });
+      const batching = serve({ statusCodes: '2026', batching: true });
       await post([{ query: '{ nope }' }], JSON_TYPE, batching)
         .expect(422)
         .expect('content-type', `${GRAPHQL_TYPE}; charset=utf-8`);

@@ -55,7 +55,7 @@ export async function startShop() {
     },
   };
   const schema = makeExecutableSchema({ typeDefs, resolvers });
-  const handler = graphqlHTTP(schema, { onError: false, cacheControl: true, cache: true });
+  const handler = graphqlHTTP(schema, { onError: false, httpCache: true, responseCache: true });
   const folder = mkdtempSync(join(tmpdir(), 'shop-'));
   mkdirSync(join(folder, 'assets'));
   writeFileSync(join(folder, 'assets', 'shop.css'), 'body { color: green }'.repeat(400));

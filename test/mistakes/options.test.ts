@@ -85,7 +85,7 @@ const drain = (...options: unknown[]) =>
   each((value: object) => createServer(express()).drain(value), ...options);
 const store = { get: () => ({ entry: undefined, version: undefined }), set: () => false, invalidate: empty };
 const used = { ...store };
-graphqlHTTP(schema, { cache: { store: used } });
+graphqlHTTP(schema, { responseCache: { store: used } });
 const appWithServer = express();
 createServer(appWithServer);
 const KEY = 'k'.repeat(32);
@@ -104,7 +104,7 @@ const withDirectives = (...fields: string[]) =>
         directive @listSize(slicingArguments: [String!], sizedFields: [String!]) on FIELD_DEFINITION
         type Page { edges: [Int], total: Int }
         type Query { ${field} }`;
-      return [buildSchema(text), { cache: true, cacheControl: true, cost: true }];
+      return [buildSchema(text), { responseCache: true, httpCache: true, cost: true }];
     }),
   );
 
@@ -178,8 +178,8 @@ const FAMILIES = {
     ...api({ context: Promise.resolve({}) }, { rootValue: Promise.resolve({}) }),
     ...api({ limits: 5 }, { limits: { maxDepth: 5 } }, { limits: { depth: 0 } }),
     ...api({ methods: [] }, { methods: ['PUT'] }, { getMutations: 'yes' }, { statusCodes: 'strict' }),
-    ...api({ trustedOrigins: ['https://a.example/'] }, { trustedOrigins: ['a.example'] }),
-    ...api({ trustedOrigins: 'https://a.example' }, { allowedOrigins: [] }, { allowedHosts: [] }),
+    ...api({ allowedOrigins: ['https://a.example/'] }, { allowedOrigins: ['a.example'] }),
+    ...api({ allowedOrigins: 'https://a.example' }, { trustedOrigins: [] }, { allowedHosts: [] }),
     ...api({ allowedHosts: ['https://api.example.com'] }, { allowedHosts: ['*.example.com'] }),
     ...api({ engine: 'jit' }, { engine: true }, { batching: 10 }, { documentCacheBytes: '32' }),
     ...api({ validationRules: empty }, { validationRules: {} }, { validationRules: ['A'] }),
@@ -187,7 +187,7 @@ const FAMILIES = {
     ...api({ subscriptionProtocols: ['graphql-sse'] }),
     // Options of other servers
     ...api({ timeout: 5000 }, { bodyLimit: 1e6 }, { limit: '1mb' }, { maxBodySize: '1mb' }, { sse: true }),
-    ...api({ validate: empty }, { parse: empty }, { responseCache: true }),
+    ...api({ validate: empty }, { parse: empty }, { responseCaching: true }),
     ...each(handler.openapi, undefined, '', 'graphql', 5),
     ...calls(handler.openapi, ['/graphql', { version: '3.0' }]),
   ],
@@ -227,17 +227,26 @@ const FAMILIES = {
     ...cursors({ key: KEY, maxAge: 0 }, { key: KEY, user: 'me' }),
   ],
   'the options for caches and costs': [
-    ...api({ cacheControl: 'on' }, { cacheControl: { defaultMaxAge: -1 } }, { cacheControl: { maxAge: 5 } }),
-    ...api({ cacheControl: { defaultMaxAge: Number.NaN } }, { cacheControl: { defaultMaxAge: '5' } }),
-    ...api({ cacheControl: { vary: 'Cookie' } }, { cacheControl: { vary: ['*'] } }),
-    ...api({ cacheControl: { tagHeader: 'x-tags' } }),
-    ...api({ cache: 5 }, { cache: { ttl: 5 } }, { cache: { maxBytes: 0 } }, { cache: { store: {} } }),
-    ...api({ cache: { pubsub: 1 } }, { cache: { key: 'user' } }, { cache: { store, maxBytes: 5 } }),
-    ...api({ cache: { store: used } }),
+    ...api({ cacheControl: 'on' }, { httpCache: { defaultMaxAge: -1 } }, { httpCache: { maxAge: 5 } }),
+    ...api({ httpCache: { defaultMaxAge: Number.NaN } }, { httpCache: { defaultMaxAge: '5' } }),
+    ...api({ httpCache: { vary: 'Cookie' } }, { httpCache: { vary: ['*'] } }),
+    ...api({ httpCache: { tagHeader: 'x-tags' } }),
+    ...api(
+      { cache: 5 },
+      { responseCache: { ttl: 5 } },
+      { responseCache: { maxBytes: 0 } },
+      { responseCache: { store: {} } },
+    ),
+    ...api(
+      { responseCache: { pubsub: 1 } },
+      { responseCache: { key: 'user' } },
+      { responseCache: { store, maxBytes: 5 } },
+    ),
+    ...api({ responseCache: { store: used } }),
     ...each(redisStore, null, {}, { redis: 'localhost' }, { redis: 'redis://localhost', ttl: 1 }),
     ...each(redisStore, { redis: 'redis://localhost', maxEntryBytes: 0 }),
     ...each(handler.invalidate, 'a'),
-    ...each(graphqlHTTP(schema, { cache: true }).invalidate, 7, [7], null, ['a', undefined]),
+    ...each(graphqlHTTP(schema, { responseCache: true }).invalidate, 7, [7], null, ['a', undefined]),
     ...api({ cost: 'on' }, { cost: 1000 }, { cost: { max: 5 } }, { cost: { maxCost: 0 } }),
     ...api({ cost: { maxCost: '500' } }),
     ...api({ budget: {} }, { budget: { limit: 1.5 } }, { budget: { limit: 1, redis: {} } }),

@@ -332,6 +332,18 @@ describe('allowedOrigins', () => {
       expect((await handshake(port, '/graphql', { host: 'b', origin })).status).toBe(101);
     }
   });
+
+  it.each([
+    ['reads those of the handler', {}, 'https://app.example', 101],
+    ['refuses other origins', {}, 'https://evil.example', 403],
+    ['replaces those of the handler by its own', { allowedOrigins: [] }, 'https://app.example', 403],
+  ])('attachSubscriptions %s', async (_, options, origin, status) => {
+    const { server, port } = await listen();
+    const handler = graphqlHTTP(schema, { allowedOrigins: ['https://app.example'] });
+    const subscriptions = attachSubscriptions(server, handler, options);
+    expect((await handshake(port, '/graphql', { host: 'api.example', origin })).status).toBe(status);
+    await subscriptions.close();
+  });
 });
 
 describe('allowedHosts of the graphqlHTTP handler', () => {
