@@ -269,11 +269,6 @@ export function deferContinue(req: IncomingMessage, res: ServerResponse): void {
   };
 }
 
-/** Whether the client still waits for permission to send the body. */
-function awaitsContinue(req: IncomingMessage): boolean {
-  return awaitingContinue.has(req);
-}
-
 const MAX_BYTES = 16 * 1024 * 1024;
 const MAX_MILLISECONDS = 3000;
 /** Milliseconds before a reset, because an immediate reset could discard the response. */
@@ -297,7 +292,7 @@ const draining = new WeakSet<IncomingMessage>();
  * session, and requests of HAProxy on the same connection stall.
  */
 export function drainRequest(req: IncomingMessage, res: ServerResponse): void {
-  if (draining.has(req) || req.destroyed || awaitsContinue(req)) return;
+  if (draining.has(req) || req.destroyed || awaitingContinue.has(req)) return;
   draining.add(req);
   if (!req.complete) limitDrain(req, res);
   req.resume();

@@ -2,6 +2,7 @@ import { IncomingMessage } from 'node:http';
 import type { Http2Server, Http2ServerRequest, IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
+import { CONNECTION_HEADERS } from '../http/reply.ts';
 import { loadHttp2 } from './classes.ts';
 
 const EMPTY = Buffer.alloc(0);
@@ -10,13 +11,7 @@ const HEAD_END = '\r\n\r\n';
 /** Sixteen zero bytes: over HTTP/2 clients send no key (RFC 8441 §5.1), which `ws` requires. */
 const KEY = 'AAAAAAAAAAAAAAAAAAAAAA==';
 /** Headers that only HTTP/1.1 responses have (RFC 9113 §8.2.2, RFC 8441 §5). */
-const HTTP1_HEADERS: ReadonlySet<string> = new Set([
-  'connection',
-  'upgrade',
-  'keep-alive',
-  'transfer-encoding',
-  'sec-websocket-accept',
-]);
+const HTTP1_HEADERS: ReadonlySet<string> = new Set([...CONNECTION_HEADERS, 'sec-websocket-accept']);
 
 /**
  * Emits WebSockets over HTTP/2 (RFC 8441) as `upgrade` events. The socket of the event translates the

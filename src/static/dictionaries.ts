@@ -96,7 +96,7 @@ export class FileDeltas {
     const file = files.find(path, hash);
     if (file === undefined) return undefined;
     const { etag } = this.#content;
-    const suffix = `${dictionaryEncodingId(coding)}-${hash.slice(0, HASH_IN_KEY)}`;
+    const suffix = `${ENCODERS.get(coding)?.id}-${hash.slice(0, HASH_IN_KEY)}`;
     const body = compressor.get(`${etag.slice(1, -1)}-${suffix}`, this.#workFor(coding, path, file));
     if (body === undefined || body === 'useless') return undefined;
     const tag = this.#identity.tag?.replace(/"$/, `-${suffix}"`);
@@ -112,7 +112,10 @@ export class FileDeltas {
       maxRatio: 0.2,
       encode: async (bytes) => {
         const dictionary = await files.read(path, file);
-        return dictionary && encodeWithDictionary(bytes, coding, dictionary, file.hash);
+        if (dictionary === undefined) return undefined;
+        const { magic, compress, params } = ENCODERS.get(coding) as Encoder;
+        const body = await promisify(compress)(bytes, { params, chunkSize: CHUNK, dictionary });
+        return Buffer.concat([magic, file.hash, body]);
       },
     };
   }
@@ -184,6 +187,7 @@ interface Encoder {
   /** The bytes before the hash of the dictionary. */
   readonly magic: Buffer;
   readonly compress: Compress;
+  readonly compressSync: CompressSync;
   readonly params: Readonly<Record<number, number>>;
   /** Identifies the output, with the dictionary and the content. */
   readonly id: string;
@@ -199,33 +203,38 @@ type CompressSync = (input: InputType, options: { dictionary: Buffer }) => Buffe
 
 // @types/node knows neither zstd nor dictionaries.
 interface Functions {
-  readonly brotliCompress?: Compress;
+  readonly brotliCompress: Compress;
+  readonly brotliCompressSync: CompressSync;
   readonly zstdCompress?: Compress;
-  readonly brotliCompressSync?: CompressSync;
   readonly zstdCompressSync?: CompressSync;
 }
 
 const CHUNK = 64 * 1024;
 const { brotliCompress, zstdCompress, brotliCompressSync, zstdCompressSync }: Functions = Object(zlib);
 const { ZSTD_c_compressionLevel: ZSTD_LEVEL = 100 }: Readonly<Record<string, number>> = Object(constants);
-const libraries = new Map(Object.entries(process.versions));
+const { brotli, zstd }: Readonly<Record<string, string | undefined>> = process.versions;
 
-function encoderOf(coding: DictionaryCoding): Encoder | undefined {
-  return coding === 'dcb' ? BROTLI : ZSTD;
-}
-
-const BROTLI: Encoder | undefined = brotliCompress && {
+const BROTLI: Encoder = {
   magic: Buffer.from('ff444342', 'hex'),
   compress: brotliCompress,
+  compressSync: brotliCompressSync,
   params: { [constants.BROTLI_PARAM_QUALITY]: 11 },
-  id: `dcb11.${libraries.get('brotli') ?? ''}`,
+  id: `dcb11.${brotli}`.replace(/[^\w.]/g, ''),
 };
-const ZSTD: Encoder | undefined = zstdCompress && {
-  magic: Buffer.from('5e2a4d1820000000', 'hex'),
-  compress: zstdCompress,
-  params: { [ZSTD_LEVEL]: 19 },
-  id: `dcz19.${libraries.get('zstd') ?? ''}`,
-};
+const ZSTD: Encoder | undefined = zstdCompress &&
+  zstdCompressSync && {
+    magic: Buffer.from('5e2a4d1820000000', 'hex'),
+    compress: zstdCompress,
+    compressSync: zstdCompressSync,
+    params: { [ZSTD_LEVEL]: 19 },
+    id: `dcz19.${zstd}`.replace(/[^\w.]/g, ''),
+  };
+
+/** Encoders by coding. */
+const ENCODERS: ReadonlyMap<DictionaryCoding, Encoder> = new Map([
+  ['dcb', BROTLI],
+  ...(ZSTD === undefined ? [] : [['dcz', ZSTD] as const]),
+]);
 
 /**
  * Returns the codings that this version of Node can create. Versions that do not know the option `dictionary`
@@ -233,32 +242,10 @@ const ZSTD: Encoder | undefined = zstdCompress && {
  */
 export function availableCodings(): readonly DictionaryCoding[] {
   const bytes = Buffer.from(Array.from({ length: 64 }, (_, index) => (index * index * 37) % 251));
-  const codings: readonly [DictionaryCoding, CompressSync | undefined][] = [
-    ['dcb', brotliCompressSync],
-    ['dcz', zstdCompressSync],
-  ];
-  const isAvailable = (compress: CompressSync | undefined): boolean =>
-    compress !== undefined && compress(bytes, { dictionary: bytes }).length < bytes.length / 2;
-  return codings.filter(([, compress]) => isAvailable(compress)).map(([coding]) => coding);
-}
-
-/** Compresses bytes with a dictionary in the thread pool. `hash` is the SHA-256 of the dictionary. */
-async function encodeWithDictionary(
-  bytes: Buffer,
-  coding: DictionaryCoding,
-  dictionary: Buffer,
-  hash: Buffer,
-): Promise<Buffer> {
-  const encoder = encoderOf(coding);
-  if (encoder === undefined) throw new Error(`This version of Node cannot compress with ${coding}`);
-  const { magic, compress, params } = encoder;
-  const body = await promisify(compress)(bytes, { params, chunkSize: CHUNK, dictionary });
-  return Buffer.concat([magic, hash, body]);
-}
-
-/** Identifies the output of `encodeWithDictionary` for given bytes and a given dictionary. */
-function dictionaryEncodingId(coding: DictionaryCoding): string {
-  return (encoderOf(coding)?.id ?? coding).replace(/[^\w.]/g, '');
+  return [...ENCODERS.keys()].filter((coding) => {
+    const { compressSync } = ENCODERS.get(coding) as Encoder;
+    return compressSync(bytes, { dictionary: bytes }).length < bytes.length / 2;
+  });
 }
 
 /** A file of one of the directories, whose bytes have the given SHA-256. */
