@@ -26,8 +26,7 @@ export async function createResumingClients({ resumable }, count, ports) {
   function connect(index, port) {
     if (index % 5 === 0) {
       const url = `http://127.0.0.1:${port}/graphql`;
-      const singleConnection = index % 10 === 0;
-      return createStreamClient({ url, singleConnection, retryAttempts: Number.POSITIVE_INFINITY, retry });
+      return createStreamClient({ url, retryAttempts: Number.POSITIVE_INFINITY, retry });
     }
     return createSocketClient({
       url: `ws://127.0.0.1:${port}/graphql`,
