@@ -64,8 +64,10 @@ const tags = ['GraphQL'];
 /** Describes the methods that the handler accepts. */
 function describeOperations(settings: HttpSettings): Record<string, object> {
   const described = { ...inUrl(settings), ...inBody(settings) };
-  const accepted = new Set<string>(settings.methods);
-  return Object.fromEntries(Object.entries(described).filter(([name]) => accepted.has(name.toUpperCase())));
+  const names = settings.methods.map((method) => method.toLowerCase());
+  return Object.fromEntries(
+    names.flatMap((name) => Object.entries(described).filter(([key]) => key === name)),
+  );
 }
 
 /** Describes the methods whose operation is in the URL. */
