@@ -234,8 +234,8 @@ function createUploadedFile(
   spool: Spool,
   saveTo: UploadedFile['saveTo'],
 ): UploadedFile {
-  const bytes = (): Promise<Buffer<ArrayBuffer>> => handled(readAll(spool));
-  const text = (): Promise<string> => handled(bytes().then((all) => new TextDecoder().decode(all)));
+  const arrayBuffer = (): Promise<ArrayBuffer> => handled(readAll(spool));
+  const text = (): Promise<string> => handled(arrayBuffer().then((all) => new TextDecoder().decode(all)));
   const { filename, mimetype } = info;
   const file: UploadedFile = {
     ...info,
@@ -246,9 +246,10 @@ function createUploadedFile(
     stream: () => Readable.toWeb(readSpool(spool)) as ReturnType<UploadedFile['stream']>,
     text,
     json: () => handled(text().then((all): unknown => JSON.parse(all))),
-    bytes: () => handled(bytes().then((all) => new Uint8Array(all.buffer))),
-    arrayBuffer: () => handled(bytes().then((all) => all.buffer)),
-    toFile: () => handled(bytes().then((all) => new File([all], filename, { type: mimetype }))),
+    bytes: () => handled(arrayBuffer().then((all) => new Uint8Array(all))),
+    arrayBuffer,
+    toFile: () =>
+      handled(arrayBuffer().then((all) => new File([new Uint8Array(all)], filename, { type: mimetype }))),
     saveTo,
     toJSON: () => ({ ...info, size: file.size }),
   };

@@ -255,8 +255,8 @@ export function readSpool(spool: Spool, options: UploadReadOptions = {}): Readab
   return reader;
 }
 
-/** Reads the whole content into a new Buffer. */
-export async function readAll(spool: Spool): Promise<Buffer<ArrayBuffer>> {
+/** Reads the whole content into new memory. */
+export async function readAll(spool: Spool): Promise<ArrayBuffer> {
   while (!spool.complete && spool.error === undefined) {
     await new Promise<void>((resolve) => spool.wait(resolve));
   }
@@ -266,7 +266,7 @@ export async function readAll(spool: Spool): Promise<Buffer<ArrayBuffer>> {
     const piece = spool.peek(position);
     position += piece === undefined ? await readOnce(spool, position, all) : piece.copy(all, position);
   }
-  return all;
+  return all.buffer;
 }
 
 function readOnce(spool: Spool, position: number, all: Buffer): Promise<number> {
