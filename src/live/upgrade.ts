@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { WebSocketServer } from 'ws';
 import type { Middleware } from '../../types/connect.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
-import { debug } from '../diagnostics/logging.ts';
+import { debug, isDevelopment } from '../diagnostics/logging.ts';
 import { LazyPackage } from '../http/lazy-package.ts';
 import { toError } from '../http/reply.ts';
 import { isOwnOrigin, publicHostOf, type Settings } from '../http/routing.ts';
@@ -35,7 +35,7 @@ export class UpgradeHandler {
   readonly #server: Server;
   readonly #target: WebSocketEndpoint;
   readonly #settings: UpgradeSettings;
-  readonly #isProduction = process.env['NODE_ENV'] === 'production';
+  readonly #isDevelopment = isDevelopment();
   readonly #handshakes: LazyPackage<WebSocketServer>;
   /** The functions that stop waiting for the middleware of an upgrade. */
   readonly #waiting = new Set<() => void>();
@@ -145,11 +145,11 @@ export class UpgradeHandler {
     }
   }
 
-  /** Outside production the response contains the reason; the debug log always does. */
+  /** In development the response contains the reason; the debug log always does. */
   #reject(req: IncomingMessage, socket: Duplex, status: number, reason: string): void {
     debug.subscriptions('%d for an upgrade of %s: %s', status, req.url, reason);
     const headers = status === 503 ? { 'Retry-After': '5' } : {};
-    rejectUpgrade(socket, status, this.#isProduction ? { headers } : { headers, reason });
+    rejectUpgrade(socket, status, this.#isDevelopment ? { headers, reason } : { headers });
   }
 }
 

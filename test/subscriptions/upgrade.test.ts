@@ -298,10 +298,10 @@ describe('the response to a refused upgrade', () => {
     ],
     ['/other', {}, 404, 'no subscriptions are attached to this path; attached: /graphql'],
   ])(
-    'an upgrade of %s with %j gets %i, with the reason outside production',
+    'an upgrade of %s with %j gets %i, with the reason in development only',
     async (path, options, status, reason) => {
       const headers = { host: 'a.example:81', origin: 'http://b.example' };
-      for (const environment of ['development', 'production']) {
+      for (const environment of ['development', 'production', '']) {
         const { server, port } = await listen();
         process.env['NODE_ENV'] = environment;
         const subscriptions = attachSubscriptions(server, schema, options);
@@ -310,7 +310,7 @@ describe('the response to a refused upgrade', () => {
         const text = STATUS_CODES[status];
         expect([response.status, response.body]).toEqual([
           status,
-          environment === 'production' ? `${text}\n` : `${text}: ${reason}\n`,
+          environment === 'development' ? `${text}: ${reason}\n` : `${text}\n`,
         ]);
         await subscriptions.close();
         server.close();
