@@ -159,9 +159,9 @@ describe('the documentation', () => {
     }
   });
 
-  it('README.md has at most 95 lines and code near its top', () => {
+  it('README.md has at most 110 lines and code near its top', () => {
     const lines = read('README.md').split('\n');
-    expect(lines.length).toBeLessThanOrEqual(96);
+    expect(lines.length).toBeLessThanOrEqual(111);
     expect(lines.findIndex((line) => line.startsWith('```'))).toBeLessThan(25);
   });
 
