@@ -31,6 +31,19 @@ describe('the pages of docs/', () => {
     expect(guides.filter((page) => !linked.includes(page))).toEqual([]);
   });
 
+  it('every line of a code block has at most 80 columns', () => {
+    // A header and a shell command that cannot be wrapped.
+    const allowed = ['default-src', 'connect-src', 'curl -N'];
+    const wide = [
+      'README.md',
+      ...docs.filter((page) => !page.startsWith('api/')).map((page) => `docs/${page}`),
+    ]
+      .flatMap((page) => [...read(page).matchAll(/^```.*\n([\s\S]*?)^```/gm)].map(([, code]) => [page, code]))
+      .flatMap(([page, code]) => (code as string).split('\n').map((line) => `${page}: ${line}`))
+      .filter((line) => line.slice(line.indexOf(': ') + 2).length > 80);
+    expect(wide.filter((line) => !allowed.some((start) => line.includes(start)))).toEqual([]);
+  });
+
   it('every link to a heading names a heading that exists', () => {
     const slugs = evaluate(
       `import { readFileSync } from 'node:fs';
