@@ -37,6 +37,7 @@ const PAGES_OF_OWNERS: Record<string, string> = {
   BudgetOptions: 'cost',
   CursorOptions: 'resume',
   DrainOptions: 'health',
+  CompressOptions: 'static-compression',
 };
 /** The row of another option names these. */
 const IN_ANOTHER_ROW = ['DictionaryOptions'];

@@ -90,7 +90,7 @@ describe('the cacheControl option', () => {
 
 describe('the presets of docs/static-files.md', () => {
   const docs = readFileSync(join(__dirname, '../../docs/static-files.md'), 'utf8');
-  const section = docs.slice(docs.indexOf('## Cache-Control'), docs.indexOf('## Freshness'));
+  const section = docs.slice(docs.indexOf('## Cache-Control'), docs.indexOf('## Serve private downloads'));
   const presets = new Map(
     [...section.matchAll(/^\| ([^|`]+) \| `(\{.*?\})`/gm)].map(([, name, code]) => [name, code as string]),
   );
