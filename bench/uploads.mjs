@@ -81,7 +81,7 @@ async function espalier(options) {
     import('espalier'),
   ]);
   const schema = await makeSchema(Upload, (file) => count(file.createReadStream()));
-  const uploads = { maxFileSize: 2 ** 31, ...options };
+  const uploads = { maxFileBytes: 2 ** 31, ...options };
   return express().use('/graphql', graphqlHTTP(schema, { uploads }));
 }
 

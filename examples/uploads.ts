@@ -19,7 +19,7 @@ const hash = {
 const mutation = new GraphQLObjectType({ name: 'Mutation', fields: { hash } });
 const query = new GraphQLObjectType({ name: 'Query', fields: { hello: { type: GraphQLString } } });
 
-const uploads = { maxFileSize: 5 * 1024 * 1024, maxFiles: 3 };
+const uploads = { maxFileBytes: 5 * 1024 * 1024, maxFiles: 3 };
 const app = express().use('/graphql', graphqlHTTP(new GraphQLSchema({ query, mutation }), { uploads }));
 const port = Number(process.env.PORT ?? 3000);
 app.listen(port, (error) => {

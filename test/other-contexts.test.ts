@@ -38,7 +38,7 @@ const REJECTING: readonly Rejecting[] = [
 describe.each(REJECTING)('$name that rejects', ({ reject }) => {
   it('middleware of the upgrade refuses with the status of the error', async () => {
     const middleware = [reject as () => Promise<void>];
-    const { port } = await serve({ middleware, connectionInitWaitTimeout: 500 });
+    const { port } = await serve({ middleware, limits: { initTimeout: 500 } });
     expect(await handshake(port, '/graphql')).toMatchObject({ status: 403, body: 'Forbidden\n' });
   });
 

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { resolveCacheControl } from '../src/cache/options.ts';
 import { resolveHttpOptions } from '../src/graphql/options.ts';
-import { connectionRules, upgradeRules } from '../src/live/options.ts';
+import { connectionRules, resolveLimits, upgradeRules } from '../src/live/options.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
 import { resolveUploadOptions } from '../src/uploads/receive.ts';
 import { pages, root } from './snippets.ts';
@@ -32,15 +32,12 @@ const PAGES_OF_OWNERS: Record<string, string> = {
   PersistedQueryOptions: 'documents',
   DocumentsOptions: 'documents',
   EventStreamOptions: 'streaming',
-  IncrementalOptions: 'streaming',
   CostOptions: 'cost',
   BudgetOptions: 'cost',
   CursorOptions: 'resume',
   DrainOptions: 'health',
   CompressOptions: 'static-compression',
 };
-/** The row of another option names these. */
-const IN_ANOTHER_ROW = ['DictionaryOptions'];
 
 interface Option {
   module: string;
@@ -74,6 +71,7 @@ const DEFAULTS: Record<string, object> = {
   EventStreamOptions: { ...resolveHttpOptions(undefined).eventStreams },
   caching: { ...resolveCacheControl(true) },
   uploads: { ...resolveUploadOptions(undefined, 1), tempDir: undefined },
+  SubscriptionLimits: { ...resolveLimits(undefined) },
   subscriptions: Object.fromEntries(subscriptionRules.map(([name, { fallback }]) => [name, fallback])),
 };
 
@@ -89,7 +87,7 @@ const holds = (text: string | undefined, word: string): boolean =>
   text !== undefined && new RegExp(`(?<!\\d[ _]?)${word}(?![ _]?\\d)`).test(text);
 
 const modules = Object.keys(PAGES).filter((module) => existsSync(join(root, 'types', `${module}.ts`)));
-const options = modules.flatMap(optionsOf).filter(({ owner }) => !IN_ANOTHER_ROW.includes(owner));
+const options = modules.flatMap(optionsOf);
 const pageOf = ({ owner, module }: Option): string => `docs/${PAGES_OF_OWNERS[owner] ?? PAGES[module]}.md`;
 /** Pages for contributors. */
 const notes = [
@@ -140,8 +138,11 @@ describe('the documentation', () => {
   it.each(simple)('the documentation states the default of %s', (_, option, value) => {
     const { name, comment } = option;
     const rows = read(pageOf(option)).split('\n');
-    const cell = rows.map((row) => row.split('|')).find(([, first]) => first?.includes(`\`${name}\``))?.[2];
-    expect(spellings(value).some((text) => holds(cell, text))).toBe(true);
+    const cells = rows
+      .map((row) => row.split('|'))
+      .filter(([, first]) => first?.includes(`\`${name}\``))
+      .map(([, , cell]) => cell);
+    expect(cells.some((cell) => spellings(value).some((text) => holds(cell, text)))).toBe(true);
     const stated = /@default ([^\n]*)/.exec(comment)?.[1]?.replaceAll('_', '');
     expect(holds(stated, typeof value === 'string' ? `'${value}'` : String(value))).toBe(true);
   });

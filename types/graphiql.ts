@@ -42,15 +42,11 @@ export interface GraphiQLOptions {
    */
   method?: 'POST' | 'QUERY' | undefined;
   /**
-   * URL for subscriptions; `http` and `https` become `ws` and `wss`.
+   * URL for subscriptions; `http` and `https` become `ws` and `wss`. With `false` the page opens no WebSocket, and a
+   * subscription shows an error message.
    * @default the endpoint
    */
-  subscriptionEndpoint?: string | undefined;
-  /**
-   * Whether the page may open a WebSocket. With `false` a subscription shows an error message.
-   * @default true
-   */
-  subscriptions?: boolean | undefined;
+  subscriptionEndpoint?: string | false | undefined;
   /**
    * `system` follows the visitor's settings; `light` and `dark` are forced.
    * @default 'system'

@@ -88,8 +88,13 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
    * time), graphql-js, or a function that takes `execute`'s arguments. @default 'compiled'
    */
   engine?: 'compiled' | 'graphql-js' | ExecuteFunction | undefined;
-  /** Incremental delivery of `@defer` and `@stream` (graphql 17). @default on if the schema declares the directives */
-  incremental?: boolean | IncrementalOptions | undefined;
+  /**
+   * Incremental delivery of `@defer` and `@stream` (graphql 17). The format for clients that name none: of the
+   * specification's drafts since 2024 (`'v0.2'`, with `pending` and `id`), or of 2022 (`'20220824'`, with `path`).
+   * `true`: the first, and the second for documents with `@stream`.
+   * @default on if the schema declares the directives
+   */
+  incremental?: boolean | 'v0.2' | '20220824' | undefined;
   /**
    * Bytes of memory for prepared documents: their text, their nodes, and their compiled form. One document
    * may take about a tenth of it; a larger one is prepared for each request, or is executed by graphql-js.
@@ -345,16 +350,6 @@ export interface DocumentsOptions<Source = ContextSource> {
 export interface EventStreamOptions {
   /** The time between messages that keep a stream open through proxies; 0: none. @default 12000 */
   ping?: Duration | undefined;
-}
-
-/** Options of incremental delivery. */
-export interface IncrementalOptions {
-  /**
-   * The format of payloads for clients that name none: of the specification's drafts since 2024 (`pending`
-   * and `id`), or of 2022 (`path`).
-   * @default 'v0.2', and '20220824' for documents with `@stream`
-   */
-  format?: 'v0.2' | '20220824' | undefined;
 }
 
 /**

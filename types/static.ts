@@ -9,7 +9,7 @@ export interface StaticCacheOptions {
    * every body is read from disk. Bodies are evicted before metadata. A file without its body keeps its ETag
    * and headers, and is read from disk. Bodies get at least half of the memory.
    * @default an eighth of the memory that the process may use, at most 268435456 (256 MiB), shared by all
-   * middlewares that set neither `maxBytes` nor `maxEntries`
+   * middlewares that do not set it
    */
   maxBytes?: ByteSize | undefined;
   /**
@@ -18,11 +18,6 @@ export interface StaticCacheOptions {
    * @default 8388608 (8 MiB)
    */
   maxFileBytes?: ByteSize | undefined;
-  /**
-   * Number of files in the cache, whatever their size.
-   * @default none: `maxBytes` limits the files
-   */
-  maxEntries?: number | undefined;
   /**
    * The time for which a cached file is served without checking the disk. `0` checks for each request, so
    * that no response is older than its request. A file that changed within the last `revalidateAfter` is
@@ -168,7 +163,7 @@ export interface StaticFilesOptions {
 /** A content coding for which a compressed copy may exist: `.br`, `.zst` or `.gz`. */
 export type Precompressed = 'br' | 'zstd' | 'gzip';
 
-/** Compression of files while they are served. */
+/** Compression of files while they are served, of those from 1 KiB. */
 export interface CompressOptions {
   /**
    * The codings, in the order of preference among codings that the client weights equally. zstd needs Node
@@ -176,11 +171,6 @@ export interface CompressOptions {
    * @default ['br', 'zstd', 'gzip']
    */
   codings?: readonly Precompressed[] | undefined;
-  /**
-   * Smallest file to compress, in bytes.
-   * @default 1024
-   */
-  minBytes?: number | undefined;
   /**
    * Largest file to compress, in bytes.
    * @default 8388608 (8 MiB)
@@ -198,19 +188,10 @@ export interface CompressOptions {
   cpuShare?: number | undefined;
   /**
    * Whether immutable files whose name contains a hash are sent as the difference to an earlier version that
-   * the browser has (RFC 9842, `dcb` and `dcz`). Experimental. `dcz` needs Node 22.19 or 24.6,
-   * `dcb` Node 24.15.
+   * the browser has (RFC 9842, `dcb` and `dcz`). `true` uses the versions in the served directory. Paths are those of
+   * directories with previous builds, which have the same structure; one that does not exist is ignored. Experimental.
+   * `dcz` needs Node 22.19 or 24.6, `dcb` Node 24.15.
    * @default false
    */
-  dictionaries?: boolean | DictionaryOptions | undefined;
-}
-
-/** Compression with earlier versions of a file as dictionaries (RFC 9842). */
-export interface DictionaryOptions {
-  /**
-   * Directories with previous builds, which have the same structure as the served directory. A directory that
-   * does not exist is ignored. Versions in the served directory itself are always used.
-   * @default []
-   */
-  previous?: string | readonly string[] | undefined;
+  dictionaries?: boolean | string | readonly string[] | undefined;
 }

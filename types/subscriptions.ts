@@ -90,6 +90,22 @@ export type UpgradeMiddleware = Hook<
   unknown
 >;
 
+/** The option `limits` of `attachSubscriptions`. All but `connections` apply to each connection. */
+export interface SubscriptionLimits {
+  /** Concurrent operations; one more gets an `error`. @default 100 */
+  operations?: number | undefined;
+  /** Estimated bytes of memory for the documents and variables of all operations; above it an `error`. @default 4194304 (4 MiB) */
+  operationBytes?: ByteSize | undefined;
+  /** Bytes of one message; the sender of a larger one is closed with 1009. @default 1048576 (1 MiB) */
+  messageBytes?: ByteSize | undefined;
+  /** Bytes queued for a slow client before it is closed with 1013. @default 1048576 (1 MiB) */
+  bufferedBytes?: ByteSize | undefined;
+  /** Concurrent connections of all clients; one more gets 503. @default 100000 */
+  connections?: number | undefined;
+  /** The time from the upgrade until `connection_init`; then 4408. Also the limit of `middleware`; then 503. @default 10000 */
+  initTimeout?: Duration | undefined;
+}
+
 /** Options of `attachSubscriptions`. */
 export interface SubscriptionOptions {
   /** The path, with or without a trailing slash. @default '/graphql' */
@@ -132,24 +148,12 @@ export interface SubscriptionOptions {
     | undefined;
   /** Kinds of operation that may run over the socket; others get an `error`. @default ['query', 'mutation', 'subscription'] */
   operations?: readonly ('query' | 'mutation' | 'subscription')[] | undefined;
-  /** The time from the upgrade until `connection_init`; then 4408. Also the limit of `middleware`; then 503. @default 10000 */
-  connectionInitWaitTimeout?: Duration | undefined;
   /** The time between pings, and until a silent peer is terminated; legacy clients also get `ka`. 0: neither. @default 12000 */
   keepAlive?: Duration | undefined;
-  /** Concurrent operations of one connection; one more gets an `error`. @default 100 */
-  maxOperations?: number | undefined;
-  /** Estimated bytes of memory for the documents and variables of one connection's operations; above it an `error`. @default 4194304 */
-  maxOperationBytes?: ByteSize | undefined;
-  /** Bytes of one message; a larger one is closed with 1009. @default 1048576 */
-  maxPayload?: ByteSize | undefined;
-  /** Bytes queued for a slow client before it is closed with 1013. @default 1048576 */
-  maxBufferedBytes?: ByteSize | undefined;
+  /** Limits of connections and of their operations. */
+  limits?: SubscriptionLimits | undefined;
   /** `'oldest'`: a slow client loses its oldest events instead of its connection. @default false */
   drop?: false | 'oldest' | undefined;
-  /** UTF-16 code units of an operation's id; a longer one is closed with 4400. @default 256 */
-  maxIdLength?: number | undefined;
-  /** Concurrent connections; one more gets 503. @default 100000 */
-  maxConnections?: number | undefined;
   /** Compresses messages from 1 KiB for clients that offer it. Costs memory per socket, and shared writes. @default false */
   perMessageDeflate?: boolean | undefined;
   /**

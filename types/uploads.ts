@@ -9,7 +9,7 @@ export interface UploadOptions {
    * Maximum size of one file, in bytes. One byte more is refused with 413 as soon as it arrives.
    * @default 26_214_400 (25 MiB)
    */
-  maxFileSize?: ByteSize | undefined;
+  maxFileBytes?: ByteSize | undefined;
   /**
    * Maximum number of files in one request, mapped or not. More are refused with 413, as soon as the `map`
    * lists them or they arrive. The `map` may list five paths per allowed file.
@@ -19,25 +19,25 @@ export interface UploadOptions {
   /**
    * Maximum size of the whole body, in bytes. A larger Content-Length is refused with 413 before the body is
    * read.
-   * @default the larger of 104_857_600 (100 MiB) and `maxFileSize` + 2 MiB
+   * @default the larger of 104_857_600 (100 MiB) and `maxFileBytes` + 2 MiB
    */
-  maxRequestSize?: ByteSize | undefined;
+  maxRequestBytes?: ByteSize | undefined;
   /**
    * Maximum size of one text part (`operations`, `map`), in bytes. More is refused with 413.
    * @default 1_048_576 (1 MiB)
    */
-  maxFieldSize?: ByteSize | undefined;
+  maxFieldBytes?: ByteSize | undefined;
   /**
    * Bytes of one file that are kept in memory. A larger file is written to an unlinked temporary file.
    * @default 262_144 (256 KiB)
    */
-  memoryPerFile?: ByteSize | undefined;
+  memoryBytesPerFile?: ByteSize | undefined;
   /**
    * Bytes of all files that this handler keeps in memory at one time, over all requests. Above it, files are
    * written to temporary files.
    * @default 67_108_864 (64 MiB)
    */
-  memoryTotal?: ByteSize | undefined;
+  memoryBytes?: ByteSize | undefined;
   /**
    * Directory of the temporary files. It must be writable when the handler is created.
    * @default os.tmpdir()

@@ -81,7 +81,7 @@ export async function serve({ folder, leak }) {
 const limitsOf = (folder) => ({
   documentCacheBytes: 4 << 20,
   limits: { bodyTimeout: 5000 },
-  uploads: { tempDir: join(folder, 'uploads'), maxFileSize: 4 << 20, maxRequestSize: 16 << 20 },
+  uploads: { tempDir: join(folder, 'uploads'), maxFileBytes: 4 << 20, maxRequestBytes: 16 << 20 },
 });
 
 const FEATURES = {

@@ -49,7 +49,7 @@ const context = (req: { session?: { userId?: string } }): Context => ({
 const graphql = graphqlHTTP(createSchema(store, events), {
   context,
   graphiql: process.env.NODE_ENV !== 'production',
-  uploads: { maxFileSize: 50 * 1024 * 1024, maxFiles: 1 },
+  uploads: { maxFileBytes: 50 * 1024 * 1024, maxFiles: 1 },
 });
 
 const app = express();

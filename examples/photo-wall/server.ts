@@ -35,7 +35,7 @@ const events = createPubSub<Events>({
 });
 const graphql = graphqlHTTP(createSchema(store, events), {
   cursors: { key: CURSOR_KEY },
-  uploads: { maxFileSize: 10 * 1024 * 1024, maxFiles: 1 },
+  uploads: { maxFileBytes: 10 * 1024 * 1024, maxFiles: 1 },
 });
 
 // Uploaded files may be shown as pictures. No browser runs them as a page or a script.

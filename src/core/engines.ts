@@ -88,7 +88,7 @@ function createIncremental({ incremental, engine }: Settings, settings: EngineSe
   if (!SUPPORTS_INCREMENTAL || incremental === false || typeof engine === 'function') {
     return (_, execute) => ({ execute, incremental: undefined });
   }
-  const given = typeof incremental === 'object' ? incremental.format : undefined;
+  const given = typeof incremental === 'string' ? incremental : undefined;
   const execution = selectIncrementalEngine(engine);
   return (operation, execute, account) => {
     const { schema, document } = operation;

@@ -61,7 +61,7 @@ export interface CoreSettings {
   readonly introspection: boolean | ((source: unknown) => boolean);
   readonly suggestions: boolean | undefined;
   readonly engine: 'compiled' | 'graphql-js' | ExecuteFunction;
-  readonly incremental: boolean | { readonly format?: IncrementalFormat | undefined } | undefined;
+  readonly incremental: boolean | IncrementalFormat | undefined;
   readonly documentCacheBytes: number;
   /** Creates the cache policies of a schema; undefined if caching is off. */
   readonly createCaching?: ((schema: unknown) => Caching) | undefined;
@@ -78,10 +78,6 @@ const isHost: Accepts = (value) => isString(value) && /^[^\s/*@]+$/.test(value);
 const isLimit = isEither(isPositive, isOneOf(Number.POSITIVE_INFINITY));
 
 const PROTOCOLS = ['graphql-transport-ws', 'graphql-ws'] as const;
-
-const isFormat = isOneOf(undefined, 'v0.2', '20220824');
-const isFormatOnly = (value: Readonly<Record<string, unknown>>): boolean =>
-  Object.keys(value).every((name) => name === 'format') && isFormat(value['format']);
 
 /** The rule of `subscriptionProtocols`, an option of `graphqlHTTP` and of `attachSubscriptions`. */
 export const protocolsRule: Rule<readonly SubscriptionProtocol[]> = rule<readonly SubscriptionProtocol[]>(
@@ -156,8 +152,8 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'createCaching' | 'cacheSto
   ),
   incremental: rule<CoreSettings['incremental']>(
     undefined,
-    isEither(isBoolean, (value) => isObject(value) && isFormatOnly(value)),
-    "a boolean, or { format: 'v0.2' } or { format: '20220824' }",
+    isEither(isBoolean, isOneOf('v0.2', '20220824')),
+    "a boolean, 'v0.2' or '20220824'",
   ),
   documents: rule<unknown>(undefined, isObject, "an object such as { from: 'persisted-documents.json' }"),
   documentCacheBytes: bytes(32 * 1024 * 1024, { to: Number.POSITIVE_INFINITY }),

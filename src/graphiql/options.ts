@@ -5,6 +5,7 @@ import {
   isBoolean,
   isEither,
   isObject,
+  isOneOf,
   isString,
   oneOf,
   type Rule,
@@ -46,9 +47,11 @@ const RULES: Rules<CheckedOptions> = {
   headersEditor: flag(true),
   persistHeaders: flag(false),
   endpoint: optional(isUrl, 'a URL, absolute or relative to the page'),
-  subscriptionEndpoint: optional(isUrl, 'a URL, absolute or relative to the page'),
+  subscriptionEndpoint: optional(
+    isEither(isUrl, isOneOf(false)),
+    'a URL, absolute or relative to the page, or false',
+  ),
   method: oneOf('POST', 'QUERY'),
-  subscriptions: flag(true),
   theme: oneOf('system', 'light', 'dark'),
   csp: rule<CheckedOptions['csp']>(
     true,
@@ -57,11 +60,12 @@ const RULES: Rules<CheckedOptions> = {
   ),
 };
 
-/** Names of express-graphql. */
+/** Names of express-graphql, and earlier ones. */
 const OLD_NAMES: Readonly<Record<string, string>> = {
   headerEditorEnabled: 'use graphiql.headersEditor',
   shouldPersistHeaders: 'use graphiql.persistHeaders',
   headers: 'use graphiql.defaultHeaders',
+  subscriptions: 'use graphiql.subscriptionEndpoint, which may be false',
 };
 
 /** Checks the page's options and adds defaults. */
@@ -87,9 +91,8 @@ interface CheckedOptions {
   headersEditor: boolean;
   persistHeaders: boolean;
   endpoint: string | undefined;
-  subscriptionEndpoint: string | undefined;
+  subscriptionEndpoint: string | false | undefined;
   method: string;
-  subscriptions: boolean;
   theme: string;
   csp: boolean | ExtraSources;
 }
@@ -97,11 +100,11 @@ interface CheckedOptions {
 /** Allows the page to connect to endpoints on other origins, over HTTP and WebSocket. */
 function withEndpoints(
   extra: ExtraSources,
-  { endpoint, subscriptionEndpoint = endpoint, subscriptions }: Partial<CheckedOptions>,
+  { endpoint, subscriptionEndpoint = endpoint }: Partial<CheckedOptions>,
 ): ExtraSources {
   const origins: string[] = [];
   if (endpoint !== undefined) origins.push(...originOf(endpoint));
-  if (subscriptionEndpoint !== undefined && subscriptions === true) {
+  if (typeof subscriptionEndpoint === 'string') {
     origins.push(...originOf(subscriptionEndpoint).map((origin) => origin.replace(/^http/, 'ws')));
   }
   if (origins.length === 0) return extra;

@@ -201,7 +201,7 @@ const RESOLVERS =
 const PROTECTION = 'cross-site requests are always refused; see allowedOrigins and getMutations';
 const TRUSTED = "use documents: { from: 'persisted-documents.json', only: true }";
 const STOP = 'create the server with createServer, and call server.drain() on SIGTERM';
-const BODY = 'use limits: { bodyBytes }, and uploads: { maxFileSize } for files';
+const BODY = 'use limits: { bodyBytes }, and uploads: { maxFileBytes } for files';
 const SCHEMA =
   'create a GraphQLSchema, for example with makeExecutableSchema, and pass it as the first argument';
 
@@ -253,5 +253,5 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   // mercurius
   persistedOperations: TRUSTED,
   // graphql-upload, graphql-depth-limit and graphql-armor
-  maxFileSize: 'use uploads: { maxFileSize }',
+  maxFileSize: 'use uploads: { maxFileBytes }',
 };

@@ -63,8 +63,7 @@ export interface ConnectionSettings extends EndpointSettings {
   readonly onConnect: ((connection: ConnectingSubscription) => MaybePromise<ConnectResult>) | undefined;
   readonly onDisconnect: CloseHook | undefined;
   readonly onClose: CloseHook | undefined;
-  /** Milliseconds. */
-  readonly connectionInitWaitTimeout: number;
+  readonly limits: EndpointSettings['limits'] & { readonly initTimeout: number };
   /** Milliseconds between two pings; 0: none. */
   readonly keepAlive: number;
 }
@@ -139,7 +138,7 @@ export class Connection implements LiveConnection {
     this.queue = new SocketQueue(websocket, socket, scheduler);
     this.session = createSession(protocol, this);
     this.#deadlines = new Deadlines(timer, settings.keepAlive);
-    this.#initBy = timer.now() + settings.connectionInitWaitTimeout;
+    this.#initBy = timer.now() + settings.limits.initTimeout;
   }
 
   get operationCount(): number {
@@ -208,7 +207,7 @@ export class Connection implements LiveConnection {
     const bytes = estimateMemory(params);
     const refusal = this.#refusalOf(bytes);
     if (refusal !== undefined) {
-      if (++this.#refusals > settings.maxOperations) {
+      if (++this.#refusals > settings.limits.operations) {
         this.closeSocket(TOO_MANY_OPERATIONS.code, TOO_MANY_OPERATIONS.reason);
       } else this.refuseOperation(key, refusal);
       return;
@@ -257,9 +256,9 @@ export class Connection implements LiveConnection {
 
   /** Returns why an operation of this size may not start; undefined if it may. */
   #refusalOf(bytes: number): string | undefined {
-    const { maxOperations, maxOperationBytes } = this.services.settings;
-    if (this.operationCount >= maxOperations) return 'Too many operations at a time';
-    if (this.#operationBytes + bytes <= maxOperationBytes) return undefined;
+    const { operations, operationBytes } = this.services.settings.limits;
+    if (this.operationCount >= operations) return 'Too many operations at a time';
+    if (this.#operationBytes + bytes <= operationBytes) return undefined;
     return 'The documents and variables of the operations in progress are too large together';
   }
 
@@ -283,7 +282,7 @@ export class Connection implements LiveConnection {
   /** Queues a result of an operation, or a message of the protocol. */
   send(operation: SocketOperation | undefined, body: Buffer, mode: FlushMode): void {
     if (this.isClosing) return;
-    if (this.queue.makeRoom(this.services.settings.maxBufferedBytes, operation)) {
+    if (this.queue.makeRoom(this.services.settings.limits.bufferedBytes, operation)) {
       this.queue.push(operation ?? NO_ENVELOPE, body, mode);
     } else this.closeSlowClient();
   }

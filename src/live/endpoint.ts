@@ -36,15 +36,16 @@ const MIB = 1024 * 1024;
 
 /** The limits of one client. */
 interface ClientLimits {
-  readonly maxOperations: number;
+  readonly operations: number;
   /** Bytes of memory for the documents and variables of all operations. */
-  readonly maxOperationBytes: number;
-  readonly maxIdLength: number;
-  readonly maxBufferedBytes: number;
+  readonly operationBytes: number;
+  readonly bufferedBytes: number;
 }
 
 /** The options of one endpoint that every transport has. */
-export type EndpointSettings = OperationSettings & ClientLimits;
+export interface EndpointSettings extends OperationSettings {
+  readonly limits: ClientLimits;
+}
 
 export const OPERATION_KINDS: readonly ['query', 'mutation', 'subscription'] = [
   'query',
@@ -53,15 +54,11 @@ export const OPERATION_KINDS: readonly ['query', 'mutation', 'subscription'] = [
 ];
 
 /** The defaults of every transport, which the options of `attachSubscriptions` change. */
-export const LIVE_DEFAULTS: EndpointSettings & { readonly maxConnections: number } = {
+export const LIVE_DEFAULTS: EndpointSettings & { readonly limits: { readonly connections: number } } = {
   operations: OPERATION_KINDS,
   drop: false,
   share: undefined,
-  maxOperations: 100,
-  maxOperationBytes: 4 * MIB,
-  maxIdLength: 256,
-  maxBufferedBytes: MIB,
-  maxConnections: 100_000,
+  limits: { operations: 100, operationBytes: 4 * MIB, bufferedBytes: MIB, connections: 100_000 },
 };
 
 /**
@@ -86,7 +83,7 @@ export class LiveEndpoint {
     this.core = core;
     this.settings = settings;
     this.timer = new IntervalTimer(period, (now) => this.#tick(now));
-    const pacing = { burstBytes: settings.maxBufferedBytes / 4, scheduler: this.scheduler };
+    const pacing = { burstBytes: settings.limits.bufferedBytes / 4, scheduler: this.scheduler };
     this.groups = new SubscriptionGroups(this.counters, pacing, this.timer);
     registerGauge(this, { kind: 'live', read: () => ({ ...this.stats() }) });
   }

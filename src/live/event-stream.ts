@@ -57,7 +57,7 @@ export class EventStreams {
     { params, prepared, context }: StreamRun,
   ): void {
     const endpoint = this.#endpoint();
-    if (estimateMemory(params) > endpoint.settings.maxOperationBytes) {
+    if (estimateMemory(params) > endpoint.settings.limits.operationBytes) {
       throw new HttpError(413, 'The document and the variables are too large', { code: 'OPERATION_REFUSED' });
     }
     if (this.#ping > 0) endpoint.timer.shorten(Math.max(5, this.#ping / 4));
@@ -79,7 +79,7 @@ export class EventStreams {
     const endpoint = attached?.endpoint ?? this.#endpointOfHandler();
     if (
       endpoint.isClosed ||
-      endpoint.connectionCount >= (attached?.maxConnections ?? LIVE_DEFAULTS.maxConnections)
+      endpoint.connectionCount >= (attached?.maxConnections ?? LIVE_DEFAULTS.limits.connections)
     ) {
       throw new HttpError(503, 'Too many connections, or the server is about to stop', {
         headers: { 'retry-after': '5' },
@@ -257,7 +257,7 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
 
   #push(envelope: Envelope, body: Buffer, mode: FlushMode): void {
     if (this.isClosing) return;
-    if (this.queue.makeRoom(this.#endpoint.settings.maxBufferedBytes, this)) {
+    if (this.queue.makeRoom(this.#endpoint.settings.limits.bufferedBytes, this)) {
       this.queue.push(envelope, body, mode);
     } else this.closeSlowClient();
   }

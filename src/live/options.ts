@@ -1,4 +1,5 @@
 import type { Middleware } from '../../types/connect.ts';
+import type { SubscriptionLimits } from '../../types/subscriptions.ts';
 import { protocolsRule } from '../core/options.ts';
 import {
   type Accepts,
@@ -8,6 +9,7 @@ import {
   isEither,
   isFunction,
   isListOf,
+  isObject,
   isOneOf,
   isOrigin,
   isString,
@@ -19,7 +21,9 @@ import {
   type Rules,
   resolveOptions,
   rule,
+  type WithDefaults,
 } from '../options/rules.ts';
+import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import type { ConnectionSettings } from './connection.ts';
 import { LIVE_DEFAULTS, OPERATION_KINDS } from './endpoint.ts';
 import type { AllowedOrigins, UpgradeSettings } from './upgrade.ts';
@@ -32,7 +36,9 @@ const MIB = 1024 * 1024;
 const isPath: Accepts = (value) => isString(value) && /^\/(?!.*\/:|:)[\w\-.~%!$&'()+,;=:@/]*$/.test(value);
 
 /** The options of a connection, however it was opened. */
-export const connectionRules: Rules<ConnectionSettings> = {
+export const connectionRules: Rules<
+  Omit<ConnectionSettings, 'limits'> & { readonly limits: object | undefined }
+> = {
   context: notPromise('a value, or a function of the WebSocket, which may be async'),
   contextPer: oneOf('operation', 'event', 'connection'),
   subscriptionProtocols: protocolsRule,
@@ -45,19 +51,15 @@ export const connectionRules: Rules<ConnectionSettings> = {
     isListOf(isOneOf(...OPERATION_KINDS)),
     "a list of 'query', 'mutation' and 'subscription'",
   ),
-  connectionInitWaitTimeout: delay(10_000),
   keepAlive: delay(12_000, 0),
-  maxOperations: positive(LIVE_DEFAULTS.maxOperations),
-  maxOperationBytes: bytes(LIVE_DEFAULTS.maxOperationBytes),
-  maxBufferedBytes: bytes(LIVE_DEFAULTS.maxBufferedBytes),
   drop: oneOf(false, 'oldest'),
-  maxIdLength: positive(LIVE_DEFAULTS.maxIdLength),
+  limits: rule<object | undefined>(undefined, isObject, 'an object of limits'),
   share: optionalFunction(),
 };
 
 /** The options of the upgrade. */
 export const upgradeRules: Rules<
-  Omit<UpgradeSettings, 'allowedOrigins'> & { readonly allowedOrigins: AllowedOrigins | undefined }
+  Omit<UpgradeSettings, 'allowedOrigins' | 'limits'> & { readonly allowedOrigins: AllowedOrigins | undefined }
 > = {
   path: rule('/graphql', isPath, "a path such as '/graphql'"),
   middleware: rule<readonly Middleware[]>([], isListOf(isFunction), 'a list of middleware functions'),
@@ -66,32 +68,42 @@ export const upgradeRules: Rules<
     isEither(isOneOf('*'), isListOf(isOrigin), isFunction),
     "a list of origins such as 'https://app.example.com' without a path or a trailing slash, '*', or a function of the origin and the request",
   ),
-  maxPayload: bytes(MIB),
-  maxConnections: positive(LIVE_DEFAULTS.maxConnections),
   perMessageDeflate: flag(false),
 };
 
-const HANDLER = 'it is an option of graphqlHTTP; pass the handler as the second argument';
-const ORIGINS = 'use allowedOrigins, and middleware for other checks of the upgrade request';
+const { limits: defaults } = LIVE_DEFAULTS;
 
-/** Replacements for options of graphql-ws, subscriptions-transport-ws and ws, for error messages. */
+const limitRules: Rules<WithDefaults<SubscriptionLimits>> = {
+  operations: positive(defaults.operations),
+  operationBytes: bytes(defaults.operationBytes),
+  messageBytes: bytes(MIB),
+  bufferedBytes: bytes(defaults.bufferedBytes),
+  connections: positive(defaults.connections),
+  initTimeout: delay(10_000),
+};
+
+/** Checks the option `limits` and fills in the defaults. */
+export const resolveLimits = (given: unknown): WithDefaults<SubscriptionLimits> =>
+  resolveOptions({ ...SUBSCRIPTION_OPTIONS, within: 'limits' }, given, limitRules);
+
+/** Replacements for options of graphql-ws and subscriptions-transport-ws, and for earlier names. */
 export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   schema: 'pass the handler or the schema as the second argument: attachSubscriptions(server, handler)',
   server: 'pass the server as the first argument: attachSubscriptions(server, handler)',
   roots: 'use rootValue of graphqlHTTP, and pass the handler as the second argument',
-  rootValue: HANDLER,
-  formatError: HANDLER,
-  introspection: HANDLER,
-  limits: HANDLER,
-  validationRules: HANDLER,
   execute: 'use engine of graphqlHTTP, and pass the handler as the second argument',
   subscribe: 'use engine of graphqlHTTP, and pass the handler as the second argument',
   onSubscribe: 'use onOperation',
   onNext: 'use formatError of graphqlHTTP, or onOperation to add extensions',
   onComplete: 'use the channel espalier:graphql:stream-end of node:diagnostics_channel',
-  pingInterval: 'use keepAlive, in milliseconds',
-  verifyClient: ORIGINS,
-  cors: ORIGINS,
+  // Earlier names
+  maxOperations: 'use limits: { operations }',
+  maxOperationBytes: 'use limits: { operationBytes }',
+  maxPayload: 'use limits: { messageBytes }',
+  maxBufferedBytes: 'use limits: { bufferedBytes }',
+  maxIdLength: 'it was removed: ids have at most 256 characters',
+  maxConnections: 'use limits: { connections }',
+  connectionInitWaitTimeout: 'use limits: { initTimeout }',
 };
 
 /** The options of event streams after checks, with defaults filled in. */

@@ -27,6 +27,9 @@ interface Closure {
   readonly reason: string;
 }
 
+/** The most UTF-16 code units of an operation's id. */
+const MAX_ID_LENGTH = 256;
+
 const INVALID_MESSAGE: Closure = { code: 4400, reason: 'Invalid message received' };
 const UNAUTHORIZED: Closure = { code: 4401, reason: 'Unauthorized' };
 export const FORBIDDEN: Closure = { code: 4403, reason: 'Forbidden' };
@@ -182,7 +185,7 @@ class GraphQLTransportWsSession extends Session {
 
   #subscribe(id: string, payload: OperationPayload): void {
     const key = JSON.stringify(id);
-    if (id.length > this.connection.services.settings.maxIdLength) this.closeSocket(INVALID_MESSAGE);
+    if (id.length > MAX_ID_LENGTH) this.closeSocket(INVALID_MESSAGE);
     else if (this.state !== 'acknowledged') this.closeSocket(UNAUTHORIZED);
     else if (this.connection.hasOperation(key)) this.closeSocket(duplicateId(id));
     else this.connection.begin(key, payload);
@@ -287,7 +290,7 @@ class SubscriptionsTransportWsSession extends Session {
 
   #startNow({ id, payload }: StartMessage): void {
     const key = keyOf(id);
-    if (key === undefined || String(id).length > this.connection.services.settings.maxIdLength) return;
+    if (key === undefined || String(id).length > MAX_ID_LENGTH) return;
     if (!isOperationPayload(payload)) {
       this.connection.refuseOperation(key, 'The payload of "start" is malformed');
       return;
@@ -299,10 +302,10 @@ class SubscriptionsTransportWsSession extends Session {
 
   /** Queues an early `start`. The queue is bounded, because the client is not authenticated yet. */
   #startLater(message: StartMessage): void {
-    const { maxOperations, maxBufferedBytes } = this.connection.services.settings;
+    const { operations, bufferedBytes } = this.connection.services.settings.limits;
     this.#earlyStarts ??= [];
     this.#earlyBytes += estimateMemory(message);
-    if (this.#earlyStarts.length < maxOperations && this.#earlyBytes <= maxBufferedBytes) {
+    if (this.#earlyStarts.length < operations && this.#earlyBytes <= bufferedBytes) {
       this.#earlyStarts.push(message);
     } else this.closeSocket(TOO_MANY_OPERATIONS);
   }

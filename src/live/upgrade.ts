@@ -21,11 +21,12 @@ import {
 import type { WebSocketEndpoint } from './websocket.ts';
 
 /** The options of the upgrade. */
-export interface UpgradeSettings extends WebSocketServerSettings {
+export interface UpgradeSettings {
   readonly path: string;
   readonly middleware: readonly Middleware[];
+  readonly perMessageDeflate: boolean;
   readonly allowedOrigins: AllowedOrigins;
-  readonly maxConnections: number;
+  readonly limits: { readonly connections: number; readonly messageBytes: number };
 }
 
 const CLOSING = 'subscriptions are being closed';
@@ -53,11 +54,11 @@ export class UpgradeHandler {
   }
 
   readonly handle: UpgradeListener = (req, socket, head) => {
-    const { allowedOrigins, maxConnections, middleware } = this.#settings;
+    const { allowedOrigins, limits, middleware } = this.#settings;
     const app = expressAppOf(this.#server);
     if (this.#isClosed) this.#reject(req, socket, 503, CLOSING);
-    else if (this.#target.connectionCount + this.#pending >= maxConnections) {
-      this.#reject(req, socket, 503, 'the limit "maxConnections" is reached');
+    else if (this.#target.connectionCount + this.#pending >= limits.connections) {
+      this.#reject(req, socket, 503, 'the limit "limits.connections" is reached');
     } else if (!this.#target.isHostAllowed(req)) {
       const host = JSON.stringify(req.headers.host);
       this.#reject(req, socket, 421, `the host ${host} is not in "allowedHosts"`);
@@ -99,7 +100,7 @@ export class UpgradeHandler {
     };
     let giveUp = (_status: number): void => undefined;
     const stopWaiting = (): void => giveUp(503);
-    const deadline = setTimeout(stopWaiting, this.#target.settings.connectionInitWaitTimeout).unref();
+    const deadline = setTimeout(stopWaiting, this.#target.settings.limits.initTimeout).unref();
     this.#waiting.add(stopWaiting);
     const onError = (error: unknown): void => this.#target.reportError(error, req);
     giveUp = runMiddleware(
@@ -336,15 +337,9 @@ function isApp(listener: unknown): listener is ExpressApp {
   return typeof request === 'object' && typeof response === 'object';
 }
 
-/** The settings that are passed to `ws`. */
-interface WebSocketServerSettings {
-  readonly maxPayload: number;
-  readonly perMessageDeflate: boolean;
-}
-
 /** Creates the server that performs the WebSocket handshakes. */
 async function loadWebSocketServer(
-  { maxPayload, perMessageDeflate }: WebSocketServerSettings,
+  { limits, perMessageDeflate }: UpgradeSettings,
   protocols: readonly SubscriptionProtocol[],
 ): Promise<WebSocketServer> {
   // Loading them takes longer than the rest of the package without graphql.
@@ -352,7 +347,7 @@ async function loadWebSocketServer(
   return new WebSocketServer({
     noServer: true,
     clientTracking: false,
-    maxPayload,
+    maxPayload: limits.messageBytes,
     perMessageDeflate: perMessageDeflate && {
       serverNoContextTakeover: true,
       clientNoContextTakeover: true,

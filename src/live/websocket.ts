@@ -30,7 +30,7 @@ import {
 } from './connection.ts';
 import { attachEndpoint, disconnect, LiveEndpoint } from './endpoint.ts';
 import { isOpen } from './frames.ts';
-import { connectionRules, REPLACED_OPTIONS, upgradeRules } from './options.ts';
+import { connectionRules, REPLACED_OPTIONS, resolveLimits, upgradeRules } from './options.ts';
 import { UNKNOWN_SUBPROTOCOL } from './protocols.ts';
 import { UpgradeHandler } from './upgrade.ts';
 import { registerPath } from './upgrade-router.ts';
@@ -48,15 +48,19 @@ export function attach(server: unknown, target: unknown, options: unknown): Subs
   assertTarget(target);
   const rules = { ...connectionRules, ...upgradeRules, onError: onErrorRule };
   const own = resolveOptions(SUBSCRIPTION_OPTIONS, options, rules, REPLACED_OPTIONS);
+  const limits = resolveLimits(own.limits);
   const core = coreFor(target, own.onError);
-  const settings = { ...own, allowedOrigins: own.allowedOrigins ?? core.allowedOrigins };
+  const settings = { ...own, limits, allowedOrigins: own.allowedOrigins ?? core.allowedOrigins };
   // Later, so that the handlers of the same module are created.
   setImmediate(noteMistakes, server, target);
   const endpoint = new WebSocketEndpoint(core, settings);
   const upgrades = new UpgradeHandler(server, endpoint, settings);
   const releasePath = registerPath(server, settings.path, upgrades.handle);
-  const { maxConnections, onConnect } = settings;
-  attachEndpoint(core, { endpoint, maxConnections, hasOnConnect: onConnect !== undefined });
+  attachEndpoint(core, {
+    endpoint,
+    maxConnections: limits.connections,
+    hasOnConnect: own.onConnect !== undefined,
+  });
   let closing: Promise<void> | undefined;
   const subscriptions: Subscriptions = {
     close(given) {
@@ -235,8 +239,8 @@ function textOf(data: string | Buffer | ArrayBuffer | Buffer[]): string {
 }
 
 /** Deadlines are checked at a quarter of the shortest one, and at least every second. */
-function periodOf({ keepAlive, connectionInitWaitTimeout }: ConnectionSettings): number {
-  const shortest = Math.min(keepAlive || Number.POSITIVE_INFINITY, connectionInitWaitTimeout, 4000);
+function periodOf({ keepAlive, limits }: ConnectionSettings): number {
+  const shortest = Math.min(keepAlive || Number.POSITIVE_INFINITY, limits.initTimeout, 4000);
   return Math.max(5, Math.floor(shortest / 4));
 }
 
@@ -248,10 +252,8 @@ export function createWebsocketHandler(
   core: GraphQLCore,
   subscriptionProtocols: readonly SubscriptionProtocol[],
 ): WebsocketHandler {
-  const endpoint = new WebSocketEndpoint(
-    core,
-    resolveOptions(SUBSCRIPTION_OPTIONS, { subscriptionProtocols }, connectionRules),
-  );
+  const settings = resolveOptions(SUBSCRIPTION_OPTIONS, { subscriptionProtocols }, connectionRules);
+  const endpoint = new WebSocketEndpoint(core, { ...settings, limits: resolveLimits(undefined) });
   return function websocketHandler(websocket, request) {
     // We may write to the socket only if the WebSocket was opened by this request, over HTTP/1.
     const socket =

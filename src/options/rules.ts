@@ -162,10 +162,6 @@ export const oneOf = <const T extends readonly unknown[]>(...values: T): Rule<T[
 export const count = (fallback: number, unit?: string): Rule<number> =>
   rule(fallback, isCount, wholeNumber(0, unit));
 
-/** An integer from 0, or undefined. */
-export const optionalCount = (unit?: string): Rule<number | undefined> =>
-  rule<number | undefined>(undefined, isCount, wholeNumber(0, unit));
-
 /** An integer from 1. */
 export const positive = (fallback: number, unit?: string): Rule<number> =>
   rule(fallback, isPositive, wholeNumber(1, unit));

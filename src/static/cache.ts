@@ -371,7 +371,6 @@ const MIN_EPOCH = 4096;
  */
 export class MemoryBudget {
   readonly #maxBytes: number;
-  readonly #maxEntries: number;
   readonly #maxMetadataBytes: number;
   readonly #entries: CacheEntry[] = [];
   #seed = 1;
@@ -380,9 +379,8 @@ export class MemoryBudget {
   #epoch = 0;
   #usesInEpoch = 0;
 
-  constructor({ maxBytes, maxEntries }: { readonly maxBytes: number; readonly maxEntries: number }) {
+  constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
-    this.#maxEntries = maxEntries;
     this.#maxMetadataBytes = Math.max(maxBytes * METADATA_SHARE, MIN_METADATA_BYTES);
     const read = () => ({
       entries: this.#entries.length,
@@ -440,7 +438,7 @@ export class MemoryBudget {
   }
 
   #hasTooManyFiles(): boolean {
-    return this.#metadataBytes > this.#maxMetadataBytes || this.#entries.length > this.#maxEntries;
+    return this.#metadataBytes > this.#maxMetadataBytes;
   }
 
   /** Returns the memory of the bodies of an entry. */
@@ -522,16 +520,10 @@ const DEFAULT_SHARE = 1 / 8;
 
 let shared: MemoryBudget | undefined;
 
-/** Returns the memory budget for the options of one middleware. Middlewares without own limits share one budget. */
-export function budgetFor({
-  maxBytes,
-  maxEntries,
-}: Pick<CacheSettings, 'maxBytes' | 'maxEntries'>): MemoryBudget {
-  const defaults = defaultMaxBytes(process.constrainedMemory(), totalmem());
-  if (maxBytes !== undefined || maxEntries !== undefined) {
-    return new MemoryBudget({ maxBytes: maxBytes ?? defaults, maxEntries: maxEntries ?? Infinity });
-  }
-  shared ??= new MemoryBudget({ maxBytes: defaults, maxEntries: Infinity });
+/** Returns the memory budget for the options of one middleware. Middlewares without `maxBytes` share one budget. */
+export function budgetFor({ maxBytes }: Pick<CacheSettings, 'maxBytes'>): MemoryBudget {
+  if (maxBytes !== undefined) return new MemoryBudget(maxBytes);
+  shared ??= new MemoryBudget(defaultMaxBytes(process.constrainedMemory(), totalmem()));
   return shared;
 }
 

@@ -39,6 +39,9 @@ interface Preferences {
   readonly preferred: readonly number[];
 }
 
+/** Smaller files gain little: their headers are as large. */
+const MIN_BYTES = 1024;
+
 /**
  * Compresses each content once per coding, in the background, for all files of one middleware without precompressed copies.
  * Keeps the results in memory, by content and coding; `maxBytes` bounds them.
@@ -62,8 +65,7 @@ export class Compressor {
   }
 
   accepts(type: string, size: number): boolean {
-    const { minBytes, maxFileBytes } = this.settings;
-    return size >= minBytes && size <= maxFileBytes && isCompressibleType(type);
+    return size >= MIN_BYTES && size <= this.settings.maxFileBytes && isCompressibleType(type);
   }
 
   /** Returns a result that is in memory. */

@@ -4,7 +4,6 @@ import { types } from 'node:util';
 import * as zlib from 'node:zlib';
 import type {
   CompressOptions,
-  DictionaryOptions,
   Precompressed,
   StaticCacheOptions,
   StaticFilesOptions,
@@ -23,7 +22,6 @@ import {
   isOneOf,
   isString,
   oneOf,
-  optionalCount,
   optionalFunction,
   type Rules,
   resolveOptions,
@@ -143,7 +141,6 @@ export interface CacheSettings {
   /** Undefined for the budget that middlewares share. */
   readonly maxBytes: number | undefined;
   readonly maxFileBytes: number;
-  readonly maxEntries: number | undefined;
   readonly revalidateAfter: number;
 }
 
@@ -207,14 +204,12 @@ const RULES: Rules<ResolvedOptions> = {
 const CACHE_RULES: Rules<CacheSettings> = {
   maxBytes: bytes(undefined, { from: 0 }),
   maxFileBytes: bytes(8 * MIB, { from: 0 }),
-  maxEntries: optionalCount(),
   revalidateAfter: duration(0, { from: 0 }),
 };
 
 /** The `compress` option after checks, with defaults filled in. */
 export interface CompressSettings {
   readonly codings: readonly Precompressed[];
-  readonly minBytes: number;
   readonly maxFileBytes: number;
   readonly maxBytes: number;
   /** More than 0, at most 1. */
@@ -231,28 +226,18 @@ interface DictionarySettings {
 const isPath = (value: unknown): boolean => isString(value) && value !== '';
 const isShare = (value: unknown): boolean => typeof value === 'number' && value > 0 && value <= 1;
 
-const DICTIONARY_RULES: Rules<WithDefaults<DictionaryOptions>> = {
-  previous: rule<string | readonly string[]>(
-    [],
-    isEither(isPath, isListOf(isPath)),
-    'a path, or a list of paths',
-  ),
-};
-
-type ResolvedCompressOptions = Omit<CompressSettings, 'dictionaries'> & {
-  dictionaries: boolean | DictionaryOptions;
-};
+type Dictionaries = NonNullable<CompressOptions['dictionaries']>;
+type ResolvedCompressOptions = Omit<CompressSettings, 'dictionaries'> & { dictionaries: Dictionaries };
 
 const COMPRESS_RULES: Rules<ResolvedCompressOptions> = {
   codings: rule(CODINGS, isListOf(isOneOf(...CODINGS)), "a list of 'br', 'zstd', 'gzip'"),
-  minBytes: bytes(1024, { from: 0 }),
   maxFileBytes: bytes(8 * MIB, { from: 0 }),
   maxBytes: bytes(32 * MIB, { from: 0 }),
   cpuShare: rule(0.5, isShare, 'a number over 0 and at most 1'),
-  dictionaries: rule<boolean | DictionaryOptions>(
+  dictionaries: rule<Dictionaries>(
     false,
-    isEither(isBoolean, isObject),
-    'a boolean, or an object',
+    isEither(isBoolean, isPath, isListOf(isPath)),
+    'a boolean, or the path of a directory with a previous build, or a list of such paths',
   ),
 };
 
@@ -263,43 +248,30 @@ function resolveCompressOptions(given: boolean | CompressOptions): CompressSetti
     { ...STATIC_OPTIONS, within: 'compress' },
     given === true ? {} : given,
     COMPRESS_RULES,
+    REPLACED_COMPRESS_OPTIONS,
   );
   const codings = options.codings.filter((coding) => coding !== 'zstd' || 'zstdCompress' in zlib);
-  return { ...options, codings, dictionaries: resolveDictionaryOptions(options.dictionaries) };
+  return { ...options, codings, dictionaries: resolveDictionaries(options.dictionaries) };
 }
 
-function resolveDictionaryOptions(given: boolean | DictionaryOptions): DictionarySettings | undefined {
+function resolveDictionaries(given: Dictionaries): DictionarySettings | undefined {
   if (given === false) return undefined;
-  const { previous } = resolveOptions(
-    { ...STATIC_OPTIONS, within: 'compress.dictionaries' },
-    given === true ? {} : given,
-    DICTIONARY_RULES,
-  );
-  return { previous: [previous].flat().map((path) => resolve(path)) };
+  return { previous: given === true ? [] : [given].flat().map((path) => resolve(path)) };
 }
 
-const VIEW = 'a request selects a part of a file with the Range header';
-
-/** Replacements for options of serve-static, send, sirv and @fastify/static, for error messages. */
+/** Replacements for options of serve-static, send and sirv, for error messages. */
 const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
-  start: VIEW,
-  end: VIEW,
   hidden: "use dotfiles: 'allow'",
-  from: 'pass the directory as the first argument',
   root: 'pass the directory as the first argument',
-  highWaterMark: 'the size of read buffers adapts to the load',
   gzip: "use precompressed: ['gzip']",
   brotli: "use precompressed: ['br']",
-  preCompressed: 'use "precompressed"',
   single: "use fallback: 'index.html'",
-  ignores: 'only page navigations get the "fallback" page',
-  onNoMatch: 'mount a handler after staticFiles',
-  dev: 'leave it out: files are always current',
   prefix: "mount the middleware with app.use('/prefix', staticFiles(dir))",
-  wildcard: 'leave it out: files that are added later are served',
-  list: 'mount a directory listing after staticFiles',
-  allowedPath: 'mount a middleware that checks the path before staticFiles',
 };
+
+/** Replacements for earlier names. */
+const REPLACED_CACHE_OPTIONS = { maxEntries: 'it was removed: maxBytes limits the files' };
+const REPLACED_COMPRESS_OPTIONS = { minBytes: 'it was removed: files from 1 KiB are compressed' };
 
 /** The options of `staticFiles` after checks, with defaults filled in. */
 export interface StaticSettings {
@@ -392,5 +364,6 @@ function resolveCacheOptions(given: false | StaticCacheOptions | undefined): Cac
     { ...STATIC_OPTIONS, within: 'cache' },
     given === false ? { maxBytes: 0 } : given,
     CACHE_RULES,
+    REPLACED_CACHE_OPTIONS,
   );
 }

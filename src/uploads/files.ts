@@ -12,7 +12,7 @@ import type { FilePart } from './form.ts';
 import { readAll, readSpool, Spool, type SpoolSettings } from './spool.ts';
 
 interface StorageSettings extends SpoolSettings {
-  readonly maxFileSize: number;
+  readonly maxFileBytes: number;
   readonly accept: (file: UploadedFileInfo) => boolean;
 }
 
@@ -65,7 +65,7 @@ export class StoredFiles {
     const spool = new Spool(this.#settings);
     if (this.#released) spool.release();
     this.#spools.set(part.name, spool);
-    const stored = fillSpool(spool, part, this.#settings.maxFileSize);
+    const stored = fillSpool(spool, part, this.#settings.maxFileBytes);
     stored.catch(this.#failed);
     this.#stored.push(stored);
     return createUploadedFile(info, spool, (path) => this.#save(info, spool, path));
@@ -135,7 +135,7 @@ class Save extends Promise<number> {
 }
 
 /** Resolves when the whole content of a part is in the spool. */
-function fillSpool(spool: Spool, part: FilePart, maxFileSize: number): Promise<void> {
+function fillSpool(spool: Spool, part: FilePart, maxFileBytes: number): Promise<void> {
   const { stream } = part;
   return new Promise((resolve, reject) => {
     spool.onDrain = () => void stream.resume();
@@ -146,7 +146,7 @@ function fillSpool(spool: Spool, part: FilePart, maxFileSize: number): Promise<v
     };
     stream.on('data', (chunk: Buffer) => {
       if (spool.error !== undefined) reject(storageError(spool.error));
-      else if (spool.size + chunk.length > maxFileSize) refuse(fileTooLarge(part, maxFileSize));
+      else if (spool.size + chunk.length > maxFileBytes) refuse(fileTooLarge(part, maxFileBytes));
       else if (!spool.write(chunk)) stream.pause();
     });
     stream.on('end', () => {
@@ -165,8 +165,8 @@ function infoOf({ name, filename, mimetype, encoding }: FilePart): UploadedFileI
 const notAccepted = (info: UploadedFileInfo): HttpError =>
   new HttpError(415, `${describe(info)} has a type that is not accepted`, { code: 'FILE_NOT_ACCEPTED' });
 
-const fileTooLarge = (part: FilePart, maxFileSize: number): HttpError =>
-  new HttpError(413, `${describe(infoOf(part))} is larger than ${maxFileSize} bytes`, {
+const fileTooLarge = (part: FilePart, maxFileBytes: number): HttpError =>
+  new HttpError(413, `${describe(infoOf(part))} is larger than ${maxFileBytes} bytes`, {
     code: 'FILE_TOO_LARGE',
   });
 

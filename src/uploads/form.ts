@@ -42,7 +42,7 @@ interface FormParser {
 export type CreateParser = (contentType: string, form: Form) => FormParser;
 
 interface BodySettings {
-  readonly maxRequestSize: number;
+  readonly maxRequestBytes: number;
   readonly createParser: CreateParser;
 }
 
@@ -109,9 +109,9 @@ export function openForm(
   form: Form,
   req: IncomingMessage,
   res: ServerResponse,
-  { maxRequestSize, createParser }: BodySettings,
+  { maxRequestBytes, createParser }: BodySettings,
 ): void {
-  const contentType = checkHeaders(req, maxRequestSize);
+  const contentType = checkHeaders(req, maxRequestBytes);
   const body = bufferedBody(req);
   if (isAborted(res) || (body === undefined && req.destroyed)) throw clientAborted();
   const parser = createParser(contentType, form);
@@ -122,14 +122,14 @@ export function openForm(
     input.end(body);
     return;
   }
-  const unpipe = pipeBody(req, input, form, maxRequestSize);
+  const unpipe = pipeBody(req, input, form, maxRequestBytes);
   form.stop = () => {
     unpipe();
     parser.abort();
   };
 }
 
-function checkHeaders(req: IncomingMessage, maxRequestSize: number): string {
+function checkHeaders(req: IncomingMessage, maxRequestBytes: number): string {
   const { 'content-type': type = '', 'content-encoding': encoding, 'content-length': length } = req.headers;
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     const headers = { 'accept-encoding': 'identity' };
@@ -141,7 +141,7 @@ function checkHeaders(req: IncomingMessage, maxRequestSize: number): string {
   if (type.length > MAX_CONTENT_TYPE || EMPTY_BOUNDARY.test(type)) {
     throw malformedForm('The boundary in the Content-Type is malformed');
   }
-  if (Number(length) > maxRequestSize) throw bodyTooLarge(maxRequestSize);
+  if (Number(length) > maxRequestBytes) throw bodyTooLarge(maxRequestBytes);
   return type;
 }
 
@@ -234,7 +234,7 @@ export async function loadMulterParser(limits: FormLimits): Promise<CreateParser
     limits: {
       fields: MAX_TEXT_PARTS,
       files: limits.maxFiles,
-      fieldSize: limits.maxFieldSize,
+      fieldSize: limits.maxFieldBytes,
       fieldNameSize: MAX_NAME_LENGTH,
       fieldNestingDepth: 0,
     },
@@ -299,11 +299,11 @@ class MulterRequest extends EventEmitter implements FormParser {
 /** The limits that messages quote. */
 interface FormLimits {
   readonly maxFiles: number;
-  readonly maxFieldSize: number;
+  readonly maxFieldBytes: number;
 }
 
 /** Converts an error of multer or its parser to an HttpError. The client never sees the parser's message. */
-function formError(error: unknown, { maxFiles, maxFieldSize }: FormLimits): HttpError {
+function formError(error: unknown, { maxFiles, maxFieldBytes }: FormLimits): HttpError {
   const { code, message, field } = error as Partial<Record<string, unknown>>;
   switch (code ?? message) {
     case 'LIMIT_FILE_COUNT':
@@ -312,7 +312,7 @@ function formError(error: unknown, { maxFiles, maxFieldSize }: FormLimits): Http
       return new HttpError(413, 'Too many text parts', { code: 'TOO_MANY_FIELDS' });
     case 'LIMIT_FIELD_VALUE': {
       const name = formatValue(field);
-      return new HttpError(413, `Multipart field ${name} is larger than ${maxFieldSize} bytes`, {
+      return new HttpError(413, `Multipart field ${name} is larger than ${maxFieldBytes} bytes`, {
         code: 'FIELD_TOO_LARGE',
       });
     }

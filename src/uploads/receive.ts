@@ -18,6 +18,7 @@ import {
   formatValue,
   isFunction,
   isString,
+  type Rules,
   resolveOptions,
   rule,
   type WithDefaults,
@@ -105,7 +106,7 @@ export async function receiveUploads<Params>(
   if (settings.limitsHttp1 || req.httpVersionMajor >= 2) deadlines.set(onTimeout);
   try {
     const createParser = settings.parser.value ?? (await settings.parser.load());
-    openForm(form, req, res, { maxRequestSize: settings.maxRequestSize, createParser });
+    openForm(form, req, res, { maxRequestBytes: settings.maxRequestBytes, createParser });
     const plan = await readPlan(form, settings, parse);
     await takeMappedFiles(form, plan, files);
     const stored = takeRest(form, plan, files).then(() => {
@@ -181,28 +182,38 @@ const MIB = 1024 * 1024;
 /** Milliseconds; the default `requestTimeout` of Node's HTTP/1 servers. */
 const DEFAULT_TIMEOUT = 300_000;
 
+const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
+  maxFileSize: 'use maxFileBytes',
+  maxRequestSize: 'use maxRequestBytes',
+  maxFieldSize: 'use maxFieldBytes',
+  memoryPerFile: 'use memoryBytesPerFile',
+  memoryTotal: 'use memoryBytes',
+};
+
+const rules: Rules<WithDefaults<UploadOptions>> = {
+  maxFileBytes: bytes(25 * MIB, { from: 0 }),
+  maxFiles: count(20),
+  maxRequestBytes: bytes(0, { from: 0 }),
+  maxFieldBytes: bytes(MIB, { from: 0 }),
+  memoryBytesPerFile: bytes(256 * 1024, { from: 0 }),
+  memoryBytes: bytes(64 * MIB, { from: 0 }),
+  tempDir: rule(tmpdir(), isString, 'the path of a directory'),
+  bodyTimeout: duration(DEFAULT_TIMEOUT),
+  streaming: flag(false),
+  accept: rule<(file: UploadedFileInfo) => boolean>(() => true, isFunction, 'a function of the file'),
+};
+
 /** Checks the `uploads` option and adds defaults, once per handler. */
 export function resolveUploadOptions(options: unknown, maxValues: number): UploadSettings {
-  const settings = resolveOptions<WithDefaults<UploadOptions>>(UPLOAD_OPTIONS, options, {
-    maxFileSize: bytes(25 * MIB, { from: 0 }),
-    maxFiles: count(20),
-    maxRequestSize: bytes(0, { from: 0 }),
-    maxFieldSize: bytes(MIB, { from: 0 }),
-    memoryPerFile: bytes(256 * 1024, { from: 0 }),
-    memoryTotal: bytes(64 * MIB, { from: 0 }),
-    tempDir: rule(tmpdir(), isString, 'the path of a directory'),
-    bodyTimeout: duration(DEFAULT_TIMEOUT),
-    streaming: flag(false),
-    accept: rule<(file: UploadedFileInfo) => boolean>(() => true, isFunction, 'a function of the file'),
-  });
+  const settings = resolveOptions(UPLOAD_OPTIONS, options, rules, REPLACED_OPTIONS);
   const given: UploadOptions = options ?? {};
-  if (given.maxRequestSize === undefined) {
-    settings.maxRequestSize = Math.max(100 * MIB, settings.maxFileSize + 2 * MIB);
+  if (given.maxRequestBytes === undefined) {
+    settings.maxRequestBytes = Math.max(100 * MIB, settings.maxFileBytes + 2 * MIB);
   }
   if (given.tempDir !== undefined) checkDirectory(given.tempDir);
-  const { memoryTotal } = settings;
-  const budget = { left: memoryTotal };
-  const read = () => ({ bytes: memoryTotal - budget.left, maxBytes: memoryTotal });
+  const { memoryBytes } = settings;
+  const budget = { left: memoryBytes };
+  const read = () => ({ bytes: memoryBytes - budget.left, maxBytes: memoryBytes });
   registerGauge(budget, { kind: 'uploads', read });
   const parser = new LazyPackage(() =>
     loadMulterParser(settings).catch((error: Error) => {

@@ -6,7 +6,7 @@ import type { UploadReadOptions } from '../../types/uploads.ts';
 
 /** The storage of a spool. */
 export interface SpoolSettings {
-  readonly memoryPerFile: number;
+  readonly memoryBytesPerFile: number;
   /** The bytes of memory that all requests of one handler may still use. */
   readonly budget: { left: number };
   readonly tempDir: string;
@@ -125,8 +125,9 @@ export class Spool {
   }
 
   #fitsInMemory(bytes: number): boolean {
-    const { memoryPerFile, budget } = this.#settings;
-    if (this.size > memoryPerFile || this.#chunks.length > MAX_CHUNKS || bytes > budget.left) return false;
+    const { memoryBytesPerFile, budget } = this.#settings;
+    if (this.size > memoryBytesPerFile || this.#chunks.length > MAX_CHUNKS || bytes > budget.left)
+      return false;
     budget.left -= bytes;
     this.#reserved += bytes;
     return true;

@@ -10,7 +10,6 @@ describe('the options of GraphiQL', () => {
       headersEditor: true,
       method: 'POST',
       persistHeaders: false,
-      subscriptions: true,
       theme: 'system',
     });
     expect(policy?.('abc')).toContain("'nonce-abc'");

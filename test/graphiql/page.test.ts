@@ -130,7 +130,7 @@ eachExpress((express) => {
     [{ endpoint: '/elsewhere' }, "connect-src 'self'"],
     [{ endpoint: 'https://api.example/graphql' }, "connect-src 'self' https://api.example wss://api.example"],
     [
-      { endpoint: 'https://api.example/graphql', subscriptions: false },
+      { endpoint: 'https://api.example/graphql', subscriptionEndpoint: false as const },
       "connect-src 'self' https://api.example",
     ],
     [{ subscriptionEndpoint: 'ws://live.example:8080/x' }, "connect-src 'self' ws://live.example:8080"],

@@ -193,7 +193,7 @@ const FAMILIES: Record<string, readonly Mistake[]> = {
     ['a file that is not sent', () => form(api(), { operations: OPERATIONS, map: MAP })],
     [
       'a file that is too large',
-      () => form(api({ uploads: { maxFileSize: 5 } }), { operations: OPERATIONS, map: MAP, f: file }),
+      () => form(api({ uploads: { maxFileBytes: 5 } }), { operations: OPERATIONS, map: MAP, f: file }),
     ],
     [
       'too many files',
@@ -322,7 +322,7 @@ const FAMILIES: Record<string, readonly Mistake[]> = {
     [
       'a middleware that never calls next',
       () =>
-        upgrade(handler, { middleware: [() => undefined], connectionInitWaitTimeout: 20 }, ['/graphql', {}]),
+        upgrade(handler, { middleware: [() => undefined], limits: { initTimeout: 20 } }, ['/graphql', {}]),
     ],
     [
       'allowedOrigins that returns a promise',
@@ -335,7 +335,7 @@ const FAMILIES: Record<string, readonly Mistake[]> = {
         ),
     ],
     ['no subprotocol', () => closing(handler, {}, [], [])],
-    ['no connection_init', () => closing(handler, { connectionInitWaitTimeout: 20 }, [])],
+    ['no connection_init', () => closing(handler, { limits: { initTimeout: 20 } }, [])],
     ['an operation before the acknowledgement', () => closing(handler, {}, [start('{ hello }')])],
     ['a message that is not JSON', () => closing(handler, {}, ['hello'])],
     [

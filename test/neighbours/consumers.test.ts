@@ -70,7 +70,7 @@ const newer: Http2SecureServer = createServer(app4, { ...tls, http2: true, allow
 const clear: Http2Server = createServer((req, res) => { res.statusCode = req.httpVersionMajor; res.end(); }, { http2: true });
 export const servers = [plain4.listening, perhaps.listening, listener.listening, secure.listening, newer.listening, clear.listening];
 
-const subscriptions = attachSubscriptions(plain.listen(3000), schema, { path: '/live', maxPayload: 1024 });
+const subscriptions = attachSubscriptions(plain.listen(3000), schema, { path: '/live', limits: { messageBytes: 1024 } });
 fromSubscriptions(app.listen(3000), graphqlHTTP(schema));
 export const closed: Promise<void> = subscriptions.close({ drain: 1000 });
 
@@ -130,7 +130,7 @@ const most: number | undefined = undefined;
 export const open: [StaticFilesOptions, GraphQLOptions, SubscriptionOptions] = [
   { html: on, cache: { maxBytes: most } },
   { graphiql: { persistHeaders: on }, limits: { depth: most }, uploads: { maxFiles: most } },
-  { perMessageDeflate: on, maxPayload: most },
+  { perMessageDeflate: on, limits: { messageBytes: most } },
 ];
 
 // @ts-expect-error the directory is missing

@@ -76,7 +76,7 @@ describe('static files', () => {
 describe('uploads', () => {
   const query = 'mutation ($file: Upload!) { single(file: $file) { filename } }';
   const app = () =>
-    createServer(graphqlHTTP(createSchema([]), { onError: false, uploads: { maxFileSize: 100 } }));
+    createServer(graphqlHTTP(createSchema([]), { onError: false, uploads: { maxFileBytes: 100 } }));
   const upload = (server: ReturnType<typeof app>, bytes: number) =>
     request(server)
       .post('/')

@@ -419,7 +419,7 @@ describe('drain()', () => {
 });
 
 it('stats() counts documents, operations and uploads, and measures the event loop', async () => {
-  const handler = graphqlHTTP(buildSchema('type Query { a: String }'), { uploads: { memoryTotal: 12_345 } });
+  const handler = graphqlHTTP(buildSchema('type Query { a: String }'), { uploads: { memoryBytes: 12_345 } });
   const { app, server } = createApp(express);
   app.use('/graphql', handler);
   const before = server.stats();

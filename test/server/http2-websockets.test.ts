@@ -129,7 +129,7 @@ describe('WebSockets over HTTP/2', () => {
     ['an unknown path', {}, { ':path': '/other' }, 404],
     ['a page of another origin', {}, { origin: 'https://evil.test' }, 403],
     ['an origin that is only the Host', {}, { origin: 'https://evil.test', host: 'evil.test' }, 403],
-    ['a full server', { maxConnections: 1 }, {}, 503],
+    ['a full server', { limits: { connections: 1 } }, {}, 503],
     ['a middleware that fails', { middleware: [(_req, _res, next) => next({ status: 401 })] }, {}, 401],
     [
       'a middleware that responds',

@@ -169,7 +169,7 @@ it.each(
     const box = page.getByRole('dialog', { name: 'Search' });
     const input = box.getByRole('searchbox');
     expect(await violationsOf(page)).toEqual([]);
-    await input.fill('maxFileSize');
+    await input.fill('maxFileBytes');
     await box.getByRole('link').first().waitFor();
     expect(await violationsOf(page)).toEqual([]);
     await page.screenshot({ path: join(screenshots, `${name}-${scheme}-search.png`) });
@@ -188,7 +188,7 @@ it('the search of the site finds an option by its name and opens its page', asyn
   const { page, problems } = await open('/', DESKTOP);
   await page.getByRole('button', { name: /^Search/ }).click();
   const box = page.getByRole('dialog', { name: 'Search' });
-  await box.getByRole('searchbox').fill('maxFileSize');
+  await box.getByRole('searchbox').fill('maxFileBytes');
   await box.getByRole('link').filter({ hasText: 'Uploads' }).first().click();
   await page.waitForURL(/\/(uploads|object-storage|api\/graphql)/);
   expect(await box.count()).toBe(0);

@@ -8,7 +8,7 @@ const turn = (): Promise<void> => new Promise((done) => setImmediate(done));
 
 const NOT_FOUND: LoadResult = { kind: 'not-found', reason: 'no such file' };
 
-const createCache = (): FileCache => new FileCache(budgetFor({ maxBytes: 1 << 20, maxEntries: 10 }));
+const createCache = (): FileCache => new FileCache(budgetFor({ maxBytes: 1 << 20 }));
 
 function waiterFor(entry: CacheEntry, onChecked: Waiter['onChecked']): Waiter {
   return { entry, asyncScope: new AsyncResource('test'), onChecked };

@@ -251,7 +251,7 @@ function supported(): void {
     const previous = makeFolder({ 'assets/app-11111111.js': first });
     const folder = makeFolder({ 'assets/app-22222222.js': second });
     const missing = join(tmpdir(), 'espalier-no-such-build');
-    const port = await serve(folder, { dictionaries: { previous: [missing, previous] } });
+    const port = await serve(folder, { dictionaries: [missing, previous] });
     const response = await until(
       availableCodings()[0] as string,
       port,

@@ -15,11 +15,10 @@ const MIB = 1024 * KIB;
 
 interface Limits {
   maxBytes?: number;
-  maxEntries?: number;
 }
 
-function createCache({ maxBytes = MIB, maxEntries = Infinity }: Limits = {}) {
-  const budget = new MemoryBudget({ maxBytes, maxEntries });
+function createCache({ maxBytes = MIB }: Limits = {}) {
+  const budget = new MemoryBudget(maxBytes);
   const cache = new FileCache(budget);
   /** Adds a file and requests it `uses` times. */
   const add = (urlPath: string, file: LoadedFile, uses = 1): CacheEntry => {
@@ -109,15 +108,9 @@ describe('the memory budget', () => {
   });
 
   it('middlewares without limits of their own share a budget', () => {
-    const none = { maxBytes: undefined, maxEntries: undefined };
+    const none = { maxBytes: undefined };
     expect(budgetFor(none)).toBe(budgetFor(none));
-    expect(budgetFor({ ...none, maxBytes: 1 })).not.toBe(budgetFor({ ...none, maxBytes: 1 }));
-  });
-
-  it('a cache has at most maxEntries files, and no entry without a file', () => {
-    const { add, cache } = createCache({ maxEntries: 3 });
-    for (const name of names(10)) add(name, loadedFile(0));
-    expect(names(10).filter((name) => cache.get(name) !== undefined)).toHaveLength(3);
+    expect(budgetFor({ maxBytes: 1 })).not.toBe(budgetFor({ maxBytes: 1 }));
   });
 
   it.each([
@@ -136,7 +129,7 @@ describe('the memory budget', () => {
     'the memory stays within its limits in any order of operations, seed %i',
     (seed) => {
       const maxBytes = 40 * MIB;
-      const { cache } = createCache({ maxBytes, maxEntries: 500 });
+      const { cache } = createCache({ maxBytes });
       let state = seed;
       const random = (below: number): number => {
         state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
@@ -158,7 +151,6 @@ describe('the memory budget', () => {
         const counted = entries.reduce((sum, one) => sum + one.bodyBytes + one.metadataBytes, 0);
         expect(bytes).toBeLessThanOrEqual(counted);
         expect(counted).toBeLessThanOrEqual(maxBytes);
-        expect(entries.length).toBeLessThanOrEqual(500);
       }
     },
   );

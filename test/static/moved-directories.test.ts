@@ -63,7 +63,7 @@ describe('the path of a cached file', () => {
     const root = new RootDirectory(`${folder}/www`);
     const settings = resolveStaticOptions({ precompressed: ['br'] });
     const context: CheckContext = {
-      cache: new FileCache(budgetFor({ maxBytes: 1 << 20, maxEntries: undefined })),
+      cache: new FileCache(budgetFor({ maxBytes: 1 << 20 })),
       load: (urlPath, options) => loadFile(root, urlPath, settings, options),
       stillResolves: (file) => stillResolves(root, file, settings),
       allowsSync: (dependencies) => root.allowsSync(dependencies),

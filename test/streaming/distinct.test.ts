@@ -191,8 +191,8 @@ describe('subscriptions over server-sent events, distinct connections mode', () 
     await until(() => reading.body.startsWith(':\n\n:\n\n:\n\n'));
   });
 
-  it('maxConnections of attachSubscriptions includes event streams', async () => {
-    const { url, live } = await serve({}, { attach: { maxConnections: 1 } });
+  it('limits.connections of attachSubscriptions includes event streams', async () => {
+    const { url, live } = await serve({}, { attach: { limits: { connections: 1 } } });
     const params = { query: 'subscription { events(topic: "a") }' };
     await open(url, { params, headers: EVENTS });
     await until(() => live.open === 1);

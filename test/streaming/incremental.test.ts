@@ -145,7 +145,7 @@ function describeIncremental(): void {
         { data: { list: [1] }, hasNext: true },
         { incremental: [{ items: [2, 3], path: ['list', 1] }], hasNext: false },
       ]);
-      const configured = await serve({ incremental: { format: 'v0.2' } });
+      const configured = await serve({ incremental: 'v0.2' });
       expect(await payloads(configured.url, query, 'multipart/mixed')).toEqual([
         { data: { list: [1] }, pending: [{ id: '0', path: ['list'] }], hasNext: true },
         { incremental: [{ id: '0', items: [2, 3] }], completed: [{ id: '0' }], hasNext: false },

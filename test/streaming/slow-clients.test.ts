@@ -21,8 +21,8 @@ describe('slow clients of event streams', () => {
     await until(() => subscriptions.stats().connections === 0 && live.open === 0, 30_000);
   });
 
-  it('a shared subscription disconnects a slow client at maxBufferedBytes and serves the others', async () => {
-    const attach = { share: () => 'all', maxBufferedBytes: 512 * 1024 };
+  it('a shared subscription disconnects a slow client at limits.bufferedBytes and serves the others', async () => {
+    const attach = { share: () => 'all', limits: { bufferedBytes: 512 * 1024 } };
     const { url, subscriptions, live } = await serve({}, { attach });
     const params = { query: 'subscription { events(topic: "a") }' };
     const fast = await open(url, { params, headers: EVENTS });
@@ -44,7 +44,7 @@ describe('slow clients of event streams', () => {
   });
 
   it("drop: 'oldest' keeps a slow client, which loses its oldest events", async () => {
-    const attach = { share: () => 'all', drop: 'oldest', maxBufferedBytes: 512 * 1024 } as const;
+    const attach = { share: () => 'all', drop: 'oldest', limits: { bufferedBytes: 512 * 1024 } } as const;
     const { url, subscriptions, live } = await serve({}, { attach });
     const reading = await open(url, {
       params: { query: 'subscription { events(topic: "a") }' },

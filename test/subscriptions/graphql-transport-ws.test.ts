@@ -31,7 +31,7 @@ describe('the handshake of graphql-transport-ws', () => {
   });
 
   it('graphql-transport-ws closes with 4408 when connection_init is late, although pings arrive', async () => {
-    const { client } = await serveOpen({ connectionInitWaitTimeout: 60 });
+    const { client } = await serveOpen({ limits: { initTimeout: 60 } });
     const pings = setInterval(() => client.send({ type: 'ping' }), 10);
     expect(await client.closed).toEqual({ code: 4408, reason: 'Connection initialisation timeout' });
     clearInterval(pings);
@@ -40,7 +40,7 @@ describe('the handshake of graphql-transport-ws', () => {
   it('graphql-transport-ws stops the init timeout at connection_init, however long onConnect takes', async () => {
     let accept: () => void = () => undefined;
     const { url } = await serve({
-      connectionInitWaitTimeout: 20,
+      limits: { initTimeout: 20 },
       onConnect: () => new Promise((resolve) => (accept = () => resolve(true))),
     });
     const client = await connect(url);
@@ -193,8 +193,8 @@ describe('messages that break graphql-transport-ws', () => {
     expect(await client.next()).toEqual({ type: 'connection_ack' });
   });
 
-  it('graphql-transport-ws closes with 1009 at a message above maxPayload', async () => {
-    const { client } = await serveReady({ maxPayload: 1000 });
+  it('graphql-transport-ws closes with 1009 at a message above limits.messageBytes', async () => {
+    const { client } = await serveReady({ limits: { messageBytes: 1000 } });
     client.send({ type: 'ping', payload: { x: 'x'.repeat(1000) } });
     expect((await client.closed).code).toBe(1009);
   });
@@ -417,8 +417,8 @@ describe('operations over graphql-transport-ws', () => {
     expect(await client.silence()).toEqual([]);
   });
 
-  it('graphql-transport-ws sends error for one operation above maxOperations and closes a client that continues', async () => {
-    const { client, live } = await serveReady({ maxOperations: 2 });
+  it('graphql-transport-ws sends error for one operation above limits.operations and closes a client that continues', async () => {
+    const { client, live } = await serveReady({ limits: { operations: 2 } });
     client.send(events('1'));
     client.send(events('2'));
     const [error] = await run(client, subscribe('3', '{ hello }'));

@@ -372,7 +372,7 @@ describe('keepAlive', () => {
 
 describe('a blocked event loop', () => {
   it('attachSubscriptions closes no client whose messages arrived while the event loop was blocked', async () => {
-    const { url, subscriptions } = await serve({ keepAlive: 500, connectionInitWaitTimeout: 1000 });
+    const { url, subscriptions } = await serve({ keepAlive: 500, limits: { initTimeout: 1000 } });
     const script = resolve(__dirname, '../fixtures/prompt-client.cjs');
     const child = fork(script, [url]);
     // The client responds to the ping, and the second one sends its init, while nothing is read here.

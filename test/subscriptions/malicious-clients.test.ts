@@ -143,7 +143,7 @@ describe.each([
 });
 
 describe('permessage-deflate', () => {
-  it('permessage-deflate inflates no more than maxPayload', async () => {
+  it('permessage-deflate inflates no more than limits.messageBytes', async () => {
     const served = await serve({ perMessageDeflate: true });
     const extension = { 'Sec-WebSocket-Extensions': 'permessage-deflate; client_no_context_takeover' };
     const headers = { 'Sec-WebSocket-Protocol': MODERN, ...extension };
@@ -165,7 +165,7 @@ describe('documents of a malicious client', () => {
     ['a fragment that contains itself', '{...F} fragment F on Query {...F}'],
     ['a megabyte of brackets', `{hello(name:${'['.repeat(1_000_000)}`],
   ])('a malicious document ends its operation only: %s', async (_, query) => {
-    const { client, live } = await serveReady({ maxPayload: 4 * 1024 * 1024 });
+    const { client, live } = await serveReady({ limits: { messageBytes: 4 * 1024 * 1024 } });
     client.send(EVENTS);
     await until(() => live.open === 1);
     client.send({ id: 'x', type: 'subscribe', payload: { query } });
@@ -226,7 +226,7 @@ describe.each([
     'the memory of live operations is limited for variables with %s, and freed when operations end',
     async (_, variables) => {
       const { client, subscriptions } = await serveReady(
-        { maxOperationBytes: 100_000, keepAlive: 0 },
+        { limits: { operationBytes: 100_000 }, keepAlive: 0 },
         protocol,
       );
       for (let i = 0; i < 10; i++) client.send(subscribe(`s${i}`, { variables }));
@@ -248,7 +248,10 @@ describe.each([
   );
 
   it('the memory of live operations does not contain extensions', async () => {
-    const { client, subscriptions } = await serveReady({ maxOperationBytes: 10_000, keepAlive: 0 }, protocol);
+    const { client, subscriptions } = await serveReady(
+      { limits: { operationBytes: 10_000 }, keepAlive: 0 },
+      protocol,
+    );
     for (let i = 0; i < 10; i++) client.send(subscribe(`s${i}`, { extensions: { x: 'x'.repeat(20_000) } }));
     await until(() => subscriptions.stats().operations === 10);
   });
@@ -266,14 +269,14 @@ describe('the debug log', () => {
   });
 
   it('the debug log contains the reason of a refused upgrade', async () => {
-    const { port, url } = await serve({ maxConnections: 1 });
+    const { port, url } = await serve({ limits: { connections: 1 } });
     await handshake(port, '/graphql', { host: 'a', origin: 'http://b' });
     await connect(url);
     await handshake(port, '/graphql', { host: 'a' });
     await handshake(port, '/other', { host: 'a' });
     expect(lines.map((line) => /\d{3} for .*/.exec(line)?.[0])).toEqual([
       '403 for an upgrade of /graphql: the origin "http://b" is not that of the host "a" and not in "allowedOrigins"',
-      '503 for an upgrade of /graphql: the limit "maxConnections" is reached',
+      '503 for an upgrade of /graphql: the limit "limits.connections" is reached',
       '404 for an upgrade of /other: no subscriptions are attached to this path; attached: /graphql',
     ]);
   });

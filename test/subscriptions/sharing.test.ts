@@ -238,7 +238,11 @@ describe('shared subscriptions', () => {
   it.each([[false], [true]])(
     'shared events of every frame size arrive complete, compressed: %s',
     async (perMessageDeflate) => {
-      const served = await serve({ ...sharedByAll, perMessageDeflate, maxBufferedBytes: 8 * 1024 * 1024 });
+      const served = await serve({
+        ...sharedByAll,
+        perMessageDeflate,
+        limits: { bufferedBytes: 8 * 1024 * 1024 },
+      });
       const client = await connect(served.url, MODERN, { perMessageDeflate });
       expect(client.websocket.extensions).toBe(perMessageDeflate ? 'permessage-deflate' : '');
       client.send({ type: 'connection_init' });

@@ -12,7 +12,7 @@ describe('slow clients', () => {
   const stall = (client: RawClient): void => client.websocket.pause();
 
   it('a slow client is closed with 1013 at the limit, and others lose nothing', async () => {
-    const served = await serve({ ...sharedByAll, maxBufferedBytes: MIB });
+    const served = await serve({ ...sharedByAll, limits: { bufferedBytes: MIB } });
     const clients = await connectClients(served, 4);
     const [slow, ...good] = clients as [RawClient, ...RawClient[]];
     stall(slow);
@@ -47,7 +47,7 @@ describe('slow clients', () => {
   });
 
   it('a slow client loses its oldest events with drop: oldest', async () => {
-    const served = await serve({ ...sharedByAll, drop: 'oldest', maxBufferedBytes: MIB });
+    const served = await serve({ ...sharedByAll, drop: 'oldest', limits: { bufferedBytes: MIB } });
     const clients = await connectClients(served, 2);
     const [slow, good] = clients as [RawClient, RawClient];
     stall(slow);
@@ -67,7 +67,7 @@ describe('slow clients', () => {
   });
 
   it('a slow client pauses its private source and loses nothing when it continues', async () => {
-    const served = await serve({ keepAlive: 0, maxBufferedBytes: MIB });
+    const served = await serve({ keepAlive: 0, limits: { bufferedBytes: MIB } });
     const client = await ready(served.url);
     stall(client);
     client.send({
@@ -85,7 +85,7 @@ describe('slow clients', () => {
   });
 
   it('a slow client that closes and reads again does not let its source run without end', async () => {
-    const served = await serve({ keepAlive: 0, maxBufferedBytes: MIB });
+    const served = await serve({ keepAlive: 0, limits: { bufferedBytes: MIB } });
     const client = await ready(served.url);
     stall(client);
     const query = 'subscription { blobs(count: 100000, bytes: 10000) }';
@@ -203,7 +203,7 @@ describe('slow clients', () => {
   });
 
   it('a client that sends pings without reading is closed at the limit', async () => {
-    const served = await serve({ keepAlive: 0, maxBufferedBytes: MIB });
+    const served = await serve({ keepAlive: 0, limits: { bufferedBytes: MIB } });
     const client = await ready(served.url);
     stall(client);
     const payload = { x: 'x'.repeat(512 * 1024) };
@@ -216,8 +216,8 @@ describe('slow clients', () => {
     expect([1013, 1006]).toContain((await client.closed).code);
   });
 
-  it('one event above maxBufferedBytes does not close the client', async () => {
-    const served = await serve({ ...sharedByAll, maxBufferedBytes: 1024 });
+  it('one event above limits.bufferedBytes does not close the client', async () => {
+    const served = await serve({ ...sharedByAll, limits: { bufferedBytes: 1024 } });
     const [client] = (await connectClients(served, 1)) as [RawClient];
     served.live.publish('a', 'x'.repeat(3 * MIB));
     await client.next();

@@ -118,7 +118,7 @@ describe('the handshake of graphql-ws', () => {
   });
 
   it('legacy graphql-ws closes with 4408 when connection_init is late', async () => {
-    const { client } = await serveOpen({ connectionInitWaitTimeout: 30 }, LEGACY);
+    const { client } = await serveOpen({ limits: { initTimeout: 30 } }, LEGACY);
     expect((await client.closed).code).toBe(4408);
   });
 
@@ -158,7 +158,7 @@ describe('the handshake of graphql-ws', () => {
     const { client } = await serveOpen(
       {
         ...withoutKeepAlive,
-        maxOperations: 3,
+        limits: { operations: 3 },
         onConnect: () => new Promise(() => undefined),
       },
       LEGACY,
@@ -297,8 +297,8 @@ describe('operations over graphql-ws', () => {
     expect(await client.next()).toEqual({ type: 'connection_ack' });
   });
 
-  it('legacy graphql-ws sends an error object for one operation above maxOperations', async () => {
-    const { client } = await serveReady({ ...withoutKeepAlive, maxOperations: 1 }, LEGACY);
+  it('legacy graphql-ws sends an error object for one operation above limits.operations', async () => {
+    const { client } = await serveReady({ ...withoutKeepAlive, limits: { operations: 1 } }, LEGACY);
     client.send(events('1'));
     const [error] = await run(client, start('2', '{ hello }'));
     expect(error).toMatchObject({

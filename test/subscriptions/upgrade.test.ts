@@ -424,7 +424,7 @@ describe('middleware of the upgrade', () => {
   ])('middleware of the upgrade refuses with %s', async (_, middleware, status, body) => {
     const { port, subscriptions } = await serve({
       middleware: [middleware as never],
-      connectionInitWaitTimeout: 40,
+      limits: { initTimeout: 40 },
     });
     expect(await handshake(port, '/graphql')).toMatchObject({ status, body });
     expect(subscriptions.stats().connections).toBe(0);
@@ -500,9 +500,9 @@ describe('middleware of the upgrade', () => {
   });
 });
 
-describe('maxConnections', () => {
-  it('an upgrade above maxConnections gets 503, and the next is accepted when a client has disconnected', async () => {
-    const { client, port, subscriptions } = await serveReady({ maxConnections: 1 });
+describe('limits.connections', () => {
+  it('an upgrade above limits.connections gets 503, and the next is accepted when a client has disconnected', async () => {
+    const { client, port, subscriptions } = await serveReady({ limits: { connections: 1 } });
     expect(await handshake(port, '/graphql')).toMatchObject({ status: 503, headers: { 'retry-after': '5' } });
     await client.close();
     await until(() => subscriptions.stats().connections === 0);

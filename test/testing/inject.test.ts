@@ -85,7 +85,7 @@ describe('inject of an operation', () => {
 describe('inject of files', () => {
   const tempDir = mkdtempSync(join(tmpdir(), 'espalier-testing-'));
   afterAll(() => rmSync(tempDir, { recursive: true }));
-  const handler = graphqlHTTP(uploads, { uploads: { tempDir, memoryPerFile: 0 } });
+  const handler = graphqlHTTP(uploads, { uploads: { tempDir, memoryBytesPerFile: 0 } });
   const query = 'mutation ($files: [Upload]) { read(files: $files) }';
   const file = (name: string, text: string): File => new File([text], name, { type: 'text/plain' });
 
@@ -111,7 +111,7 @@ describe('inject of files', () => {
   });
 
   it('inject returns the refusal of a file that is too large', async () => {
-    const small = graphqlHTTP(uploads, { uploads: { maxFileSize: 10 } });
+    const small = graphqlHTTP(uploads, { uploads: { maxFileBytes: 10 } });
     const { status, errors } = await inject(small, {
       query,
       variables: { files: [file('a', 'x'.repeat(99))] },

@@ -7,7 +7,7 @@ import { graphqlHTTP } from 'espalier';
 import { createSchema } from './schema.ts';
 
 const handle = graphqlHTTP(createSchema([]), {
-  uploads: { tempDir: process.argv[2] as string, maxFileSize: 2 ** 31, maxRequestSize: 2 ** 31 },
+  uploads: { tempDir: process.argv[2] as string, maxFileBytes: 2 ** 31, maxRequestBytes: 2 ** 31 },
 });
 const server = http.createServer((req, res) => {
   if (req.url === '/status') {

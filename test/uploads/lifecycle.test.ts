@@ -170,7 +170,7 @@ describe('temporary files', () => {
     const held: http.ServerResponse[] = [];
     const app = express();
     app.get('/slow', (_req, res) => void held.push(res));
-    const uploads = { tempDir: folder, memoryTotal: 300_000, memoryPerFile: 200_000 };
+    const uploads = { tempDir: folder, memoryBytes: 300_000, memoryBytesPerFile: 200_000 };
     app.use(graphqlHTTP(createSchema(seen), { uploads }));
     await using server = await startServer(app);
     const pipeline = async (size: number): Promise<net.Socket> => {
@@ -198,7 +198,7 @@ describe('temporary files', () => {
   });
 
   it('uploads close the temporary file when a limit is exceeded or the body is malformed', async () => {
-    const uploads = { tempDir: folder, maxFileSize: 600_000 };
+    const uploads = { tempDir: folder, maxFileBytes: 600_000 };
     await using server = await startServer(graphqlHTTP(createSchema([]), { uploads }));
     expect((await post(server.url, [...head, file('0', Buffer.alloc(600_001))])).status).toBe(413);
     expect(
@@ -221,7 +221,7 @@ describe('temporary files', () => {
 });
 
 describe('a refusal before the end of the body', () => {
-  const limited = { uploads: { maxFileSize: 1 << 20, maxRequestSize: 100 << 20 } };
+  const limited = { uploads: { maxFileBytes: 1 << 20, maxRequestBytes: 100 << 20 } };
 
   it.each([
     ['a file limit', head, 2 << 20, 413],
@@ -310,7 +310,7 @@ describe('streaming', () => {
 
   it('streaming reports an exceeded limit to the resolver that reads the file', async () => {
     await using server = await startServer(
-      graphqlHTTP(createSchema([]), streaming({ maxFileSize: 1_100_000 })),
+      graphqlHTTP(createSchema([]), streaming({ maxFileBytes: 1_100_000 })),
     );
     const req = await begin(server.port, 1_000_000);
     req.write(Buffer.alloc(200_000));
@@ -323,9 +323,9 @@ describe('streaming', () => {
 
   it.each([0, 10_000])(
     'streaming never completes a file whose last bytes exceed the limit, with %i bytes in memory',
-    async (memoryPerFile) => {
+    async (memoryBytesPerFile) => {
       await using server = await startServer(
-        graphqlHTTP(createSchema([]), streaming({ maxFileSize: 1000, memoryPerFile })),
+        graphqlHTTP(createSchema([]), streaming({ maxFileBytes: 1000, memoryBytesPerFile })),
       );
       for (const size of [1001, 5000, 70_000]) {
         const { json } = await post(server.url, [...head, file('0', 'x'.repeat(size))]);
@@ -433,7 +433,7 @@ needs('curl').describe('Expect: 100-continue with createServer', () => {
   ])(
     'createServer sends 100 Continue to curl only for an accepted request: refused by %s',
     async (_, more, status) => {
-      const server = createServer(graphqlHTTP(createSchema([]), { uploads: { maxRequestSize: 1_000_000 } }));
+      const server = createServer(graphqlHTTP(createSchema([]), { uploads: { maxRequestBytes: 1_000_000 } }));
       server.listen(0, '127.0.0.1');
       await once(server, 'listening');
       const { port } = server.address() as net.AddressInfo;
@@ -482,7 +482,7 @@ describe('over HTTP/2', () => {
     'an upload whose body stops gets 408 after the deadline and leaves nothing, streaming %s',
     async (streaming) => {
       const http2 = await import('node:http2');
-      const uploads = { bodyTimeout: 200, streaming, tempDir: folder, memoryPerFile: 0 };
+      const uploads = { bodyTimeout: 200, streaming, tempDir: folder, memoryBytesPerFile: 0 };
       const server = createServer(graphqlHTTP(createSchema([]), { uploads }), { http2: true });
       server.listen(0);
       await once(server, 'listening');

@@ -17,10 +17,10 @@ const mapped = (
 ): Part[] => [operations({ query: ONE, variables }), map({ 0: [path] }), file('0')];
 
 const LIMITS: UploadOptions = {
-  maxFileSize: 100_000,
+  maxFileBytes: 100_000,
   maxFiles: 3,
-  maxFieldSize: 50_000,
-  maxRequestSize: 500_000,
+  maxFieldBytes: 50_000,
+  maxRequestBytes: 500_000,
 };
 
 /** The request, and the status and code of its response. */
@@ -320,7 +320,7 @@ describe('a malformed upload', () => {
     expect((await post(url, valid, {}, 'PUT')).status).toBe(405);
   });
 
-  it('graphqlHTTP accepts a file of exactly maxFileSize', async () => {
+  it('graphqlHTTP accepts a file of exactly maxFileBytes', async () => {
     const { json } = await post(url, [...valid.slice(0, 2), file('0', Buffer.alloc(100_000))]);
     expect(json.data.one.size).toBe(100_000);
   });

@@ -28,7 +28,7 @@ afterAll(() => {
 });
 
 const settings = (more: Partial<SpoolSettings> = {}): SpoolSettings => ({
-  memoryPerFile: 1000,
+  memoryBytesPerFile: 1000,
   budget: { left: 100_000 },
   tempDir: folder,
   ...more,
@@ -62,7 +62,7 @@ describe('a spool', () => {
   });
 
   it('a spool writes a file to disk when it arrives byte by byte', async () => {
-    const spool = new Spool(settings({ memoryPerFile: 1_000_000 }));
+    const spool = new Spool(settings({ memoryBytesPerFile: 1_000_000 }));
     const expected = randomBytes(600);
     for (const byte of expected) spool.write(Buffer.from([byte]));
     await new Promise<void>((resolve) => spool.end(resolve));

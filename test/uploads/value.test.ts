@@ -126,7 +126,7 @@ describe('the value of an upload', () => {
     await expect(text(value.createReadStream())).rejects.toThrow(/until the response ends/);
   });
 
-  it('an upload is written to disk when memoryTotal is used up', async () => {
+  it('an upload is written to disk when memoryBytes is used up', async () => {
     const content = Buffer.alloc(50_000, 'x');
     const digest = await use(
       file('0', content),
@@ -134,7 +134,7 @@ describe('the value of an upload', () => {
         createHash('sha256')
           .update(await value.bytes())
           .digest('hex'),
-      { memoryTotal: 1000 },
+      { memoryBytes: 1000 },
     );
     expect(digest).toBe(createHash('sha256').update(content).digest('hex'));
   });

@@ -28,7 +28,7 @@ export function createApi({ dataDir, clientDir, redisUrl }: Settings) {
     graphiql: process.env.NODE_ENV !== 'production',
     introspection: process.env.NODE_ENV !== 'production',
     getMutations: false,
-    uploads: { maxFiles: 1, maxFileSize: 5_000_000 },
+    uploads: { maxFiles: 1, maxFileBytes: 5_000_000 },
   });
 
   const app = express();

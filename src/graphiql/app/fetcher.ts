@@ -16,8 +16,10 @@ export const fetcher: Fetcher = (params, options = {}): FetcherReturnType => {
     const method = operation?.operation === 'query' ? config.method : 'POST';
     return sendOverHttp(params, headers, { method, incremental: isIncremental(document) });
   }
-  if (config.subscriptions) return subscribeOverSocket(params, headers);
-  return errorResult('Subscriptions are switched off on this page by the option graphiql.subscriptions.');
+  if (config.subscriptionEndpoint !== false) return subscribeOverSocket(params, headers);
+  return errorResult(
+    'Subscriptions are switched off on this page by the option graphiql.subscriptionEndpoint.',
+  );
 };
 
 /** A document with a syntax error is sent unchanged: the server reports the error. */

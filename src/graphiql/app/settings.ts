@@ -1,10 +1,10 @@
 /** The settings that the server wrote into the page. */
 interface Config {
   endpoint?: string;
-  subscriptionEndpoint?: string;
+  /** `false`: the page opens no WebSocket. */
+  subscriptionEndpoint?: string | false;
   /** The method of queries. */
   method: 'POST' | 'QUERY';
-  subscriptions: boolean;
   headersEditor: boolean;
   persistHeaders: boolean;
   defaultQuery?: string;
@@ -30,7 +30,7 @@ export const linked: LinkedOperation = readLink();
 export const endpoint: string = new URL(config.endpoint ?? withoutOperation(), location.href).href;
 
 export const socketEndpoint: string = new URL(
-  config.subscriptionEndpoint ?? config.endpoint ?? withoutSlash(endpoint),
+  config.subscriptionEndpoint || config.endpoint || withoutSlash(endpoint),
   location.href,
 ).href.replace(/^http/, 'ws');
 
