@@ -1,7 +1,7 @@
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { ErrorDetails } from '../../types/graphql.ts';
 import type { Reporter } from '../diagnostics/logging.ts';
-import { isGraphQLError, toGraphQLError } from '../execution/graphql-error.ts';
+import { isGraphQLError, isServerError, toGraphQLError } from '../execution/graphql-error.ts';
 import type { EngineSettings, ErrorOrigin, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
 import { assertSync, formatValue, optionError } from '../options/rules.ts';
@@ -160,8 +160,9 @@ function formatPublic(error: GraphQLError): GraphQLFormattedError {
  * that the application threw as a GraphQLError.
  */
 export function isPublicError(error: GraphQLError): boolean {
-  if (!isGraphQLError(error) || !isGraphQLError(thrownError(error))) return false;
-  return error.path === undefined || !SERVER_VALUE.test(error.message);
+  if (!isGraphQLError(error)) return false;
+  const thrown = thrownError(error);
+  return isGraphQLError(thrown) && (error.path === undefined || !isServerError(thrown));
 }
 
 /** The wrappers of one error that are opened. */
@@ -181,13 +182,6 @@ function thrownError(error: GraphQLError): unknown {
   }
   return thrown;
 }
-
-/**
- * The messages of graphql-js about values of resolvers, which they contain. Messages about values of the
- * client begin with "Argument" or "Variable", or belong to errors without a path.
- */
-const SERVER_VALUE =
-  /^(?:(?:Int|Float|String|Boolean|ID|Enum "\w+") cannot represent |Expected value of type "|Expected Iterable, |Abstract type "|Runtime Object type "|Support for returning GraphQLObjectType |Subscription field must return Async Iterable\.)/;
 
 /** graphql-js's message about a null, which names only types and fields of the schema. */
 const NULL_ERROR = /^Cannot return null for non-nullable field \w+\.\w+\.$/;

@@ -2,7 +2,6 @@ import { types } from 'node:util';
 import {
   defaultTypeResolver,
   type GraphQLAbstractType,
-  GraphQLError,
   type GraphQLNullableType,
   type GraphQLObjectType,
   type GraphQLOutputType,
@@ -11,9 +10,9 @@ import {
   isLeafType,
   isListType,
   isNonNullType,
-  isObjectType,
   type ResponsePath,
 } from 'graphql';
+import { assertRuntimeType, notIterable, wrongTypeError } from '../execution/completion-errors.ts';
 import { V17 } from '../execution/graphql-version.ts';
 import { isThenable } from '../execution/types.ts';
 import type { Compiler, Program } from './compile.ts';
@@ -37,7 +36,7 @@ import {
   toFieldError,
 } from './execution.ts';
 import { NULL, type StaticText, writeByte, writeStatic } from './json.ts';
-import { completeLeaf, directWrite, inspect } from './leaf.ts';
+import { completeLeaf, directWrite } from './leaf.ts';
 import {
   afterMicrotasks,
   handleError,
@@ -224,23 +223,17 @@ function completeObject(compiler: Compiler, plan: FieldPlan, type: GraphQLObject
       return (pending) => {
         pending.promiseDepth++;
         const complete: Complete = (later, resolved, at) => {
-          if (!resolved) throw wrongTypeError(type, value, plan);
+          if (!resolved) throw wrongTypeError(type.name, value, plan.nodes);
           run(later, value, at);
           return undefined;
         };
         subscribe(pending, isOfType, complete, info, value);
       };
     }
-    if (!isOfType) throw wrongTypeError(type, value, plan);
+    if (!isOfType) throw wrongTypeError(type.name, value, plan.nodes);
     run(ex, value, path);
     return undefined;
   };
-}
-
-function wrongTypeError(type: GraphQLObjectType, value: unknown, plan: FieldPlan): GraphQLError {
-  return new GraphQLError(`Expected value of type "${type.name}" but got: ${inspect(value)}.`, {
-    nodes: plan.nodes,
-  });
 }
 
 type TypeNameResolver = (
@@ -265,8 +258,10 @@ function completeAbstract(compiler: Compiler, plan: FieldPlan, type: GraphQLAbst
   const completeAs = (name: unknown, value: unknown): Complete => {
     let complete = byTypeName.get(name);
     if (complete === undefined) {
-      const objectType = objectTypeNamed(compiler.program, plan, type, { name, value });
-      complete = completeObject(compiler, plan, objectType);
+      const { schema } = compiler.program;
+      const { nodes, parentType } = plan;
+      assertRuntimeType(schema, type, { name, value, field: `${parentType.name}.${plan.name}`, nodes });
+      complete = completeObject(compiler, plan, schema.getType(name as string) as GraphQLObjectType);
       byTypeName.set(name, complete);
     }
     return complete;
@@ -306,57 +301,6 @@ function pathOfField(path: ResponsePath): ResponsePath {
   return at;
 }
 
-/** The result of a type resolver, and the value that it was called with. */
-interface ResolvedName {
-  readonly name: unknown;
-  readonly value: unknown;
-}
-
-/** Returns the object type of that name. Throws if values of the abstract type cannot have it. */
-function objectTypeNamed(
-  { schema }: Program,
-  plan: FieldPlan,
-  type: GraphQLAbstractType,
-  { name, value }: ResolvedName,
-): GraphQLObjectType {
-  const { nodes } = plan;
-  if (typeof name !== 'string') throw noNameError(plan, type, { name, value });
-  const found = schema.getType(name);
-  if (found === undefined || found === null) {
-    const message = `Abstract type "${type.name}" was resolved to a type "${name}" that does not exist inside the schema.`;
-    throw new GraphQLError(message, { nodes });
-  }
-  if (!isObjectType(found)) {
-    const message = `Abstract type "${type.name}" was resolved to a non-object type "${name}".`;
-    throw new GraphQLError(message, { nodes });
-  }
-  if (!schema.isSubType(type, found)) {
-    const message = `Runtime Object type "${found.name}" is not a possible type for "${type.name}".`;
-    throw new GraphQLError(message, { nodes });
-  }
-  return found;
-}
-
-/** The messages equal those of graphql-js. */
-function noNameError(
-  plan: FieldPlan,
-  type: GraphQLAbstractType,
-  { name, value }: ResolvedName,
-): GraphQLError {
-  const must = `Abstract type "${type.name}" must resolve to an Object type at runtime for field "${plan.parentType.name}.${plan.name}"`;
-  if (name === null || name === undefined) {
-    const how = `Either the "${type.name}" type should provide a "resolveType" function or each possible type should provide an "isTypeOf" function.`;
-    return new GraphQLError(`${must}. ${how}`, { nodes: plan.nodes });
-  }
-  if (!V17 && isObjectType(name)) {
-    return new GraphQLError(
-      'Support for returning GraphQLObjectType from resolveType was removed in graphql-js@16.0.0 please return type name instead.',
-    );
-  }
-  const received = `${must} with value ${inspect(value)}, received "${inspect(name)}"`;
-  return new GraphQLError(`${received}${V17 ? ', which is not a valid Object type name' : ''}.`);
-}
-
 const OPEN = 91;
 const CLOSE = 93;
 
@@ -374,9 +318,7 @@ function completeList(plan: FieldPlan, items: Position): Complete {
     } else if (isIterable(value)) {
       iterate(ex, value, (item, index) => writeItem(ex, item, index, path, info));
     } else {
-      throw new GraphQLError(
-        `Expected Iterable, but did not find one for field "${plan.parentType.name}.${plan.name}".`,
-      );
+      throw notIterable(`${plan.parentType.name}.${plan.name}`);
     }
     if (ex.pos === start) writeByte(ex, OPEN);
     else ex.buf[start] = OPEN;

@@ -1,5 +1,5 @@
 import { GraphQLError, type GraphQLFormattedError, locatedError, type SourceLocation } from 'graphql';
-import { errorsText } from '../execution/graphql-error.ts';
+import { errorsText, noteThrown } from '../execution/graphql-error.ts';
 import { V17 } from '../execution/graphql-version.ts';
 import type { ExecutionOutcome } from '../execution/types.ts';
 import {
@@ -207,6 +207,7 @@ function toGraphQLError(error: FieldError): GraphQLError {
 
 /** Creates the GraphQLError that graphql-js would create. */
 function convert({ reason, field, path }: FieldError): GraphQLError {
+  noteThrown(reason);
   if (field === undefined) return reason instanceof GraphQLError ? reason : locatedError(reason, undefined);
   if (isPlainError(reason) && typeof reason.message === 'string')
     return fromPlainError(reason, field, keysOf(path));

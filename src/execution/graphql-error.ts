@@ -22,6 +22,33 @@ export function toGraphQLError(thrown: unknown): GraphQLError {
   }
 }
 
+/** The GraphQLErrors that executors of this package create about values of the server. */
+const serverErrors = new WeakSet<object>();
+
+export function markServerError(error: GraphQLError): GraphQLError {
+  serverErrors.add(error);
+  return error;
+}
+
+/** The GraphQLErrors that the application threw or returned in an execution of this package. */
+const thrownByApplication = new WeakSet<object>();
+
+/** Notes what a function of the application threw. An error with a path comes from another execution. */
+export function noteThrown(reason: unknown): void {
+  if (isGraphQLError(reason) && reason.path === undefined) thrownByApplication.add(reason);
+}
+
+/**
+ * The messages of graphql-js about values of resolvers, which they contain. They tell such errors of other executions,
+ * which marked none: a function of the option `engine`, or a local subschema.
+ */
+const SERVER_VALUE =
+  /^(?:(?:Int|Float|String|Boolean|ID|Enum "\w+") cannot represent |Expected value of type "|Expected Iterable, |Abstract type "|Runtime Object type "|Support for returning GraphQLObjectType |Subscription field must return Async Iterable\.)/;
+
+/** Whether a GraphQLError of an execution is about a value of the server: neither thrown for clients, nor about their arguments. */
+export const isServerError = (thrown: GraphQLError): boolean =>
+  serverErrors.has(thrown) || (!thrownByApplication.has(thrown) && SERVER_VALUE.test(thrown.message));
+
 /** Creates the error of a refused request, with a stable code in its extensions. */
 export function refusalError(message: string, code: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code } });

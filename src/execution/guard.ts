@@ -19,6 +19,7 @@ import {
   type GraphQLAbstractType,
   type GraphQLField,
   type GraphQLFieldResolver,
+  type GraphQLIsTypeOfFn,
   GraphQLList,
   type GraphQLNamedType,
   GraphQLNonNull,
@@ -33,6 +34,7 @@ import {
   isDirective,
   isEnumType,
   isIntrospectionType,
+  isLeafType,
   isListType,
   isNonNullType,
   isObjectType,
@@ -41,6 +43,16 @@ import {
   type OperationTypeNode,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
+import { settle } from '../options/rules.ts';
+import {
+  assertRuntimeType,
+  noSource,
+  notIterable,
+  OUTPUT_METHOD,
+  toOutput,
+  wrongTypeError,
+} from './completion-errors.ts';
+import { noteThrown } from './graphql-error.ts';
 import { optionalExport, V17 } from './graphql-version.ts';
 import { type FieldTracker, isThenable } from './types.ts';
 import { UnusedValues } from './unused-values.ts';
@@ -86,6 +98,23 @@ export function executeGuarded<Result = MaybePromise<ExecutionResult>>(
   }
 }
 
+/**
+ * Guards the resolver that opens the source of a subscription: graphql 17 throws a GraphQLError if it returns another
+ * value. Changes `args`.
+ */
+export function guardSource(args: ExecutionArgs): void {
+  const { schema, fieldResolver, subscribeFieldResolver } = args;
+  args.schema = guardedSchema(schema, fieldResolver ?? defaultFieldResolver, false);
+  args.subscribeFieldResolver = (...call) => sourceOf(subscribeFieldResolver ?? defaultFieldResolver, call);
+}
+
+function sourceOf(resolve: Resolver, call: Parameters<Resolver>): unknown {
+  return settle(callResolver(resolve, ...call), (value) => {
+    if (value instanceof Error || (isObject(value) && Symbol.asyncIterator in value)) return value;
+    return noSource(value);
+  });
+}
+
 function trackField(info: GraphQLResolveInfo, source: unknown): void {
   const store = trackers.getStore();
   if (store === undefined) unattributed += 1;
@@ -94,6 +123,10 @@ function trackField(info: GraphQLResolveInfo, source: unknown): void {
 
 /** The properties of a list type that decide how its values are guarded. */
 interface ListShape {
+  /** The coordinate of the field. */
+  readonly field: string;
+  /** Whether graphql 16 gets the lists in another form. An error of an item that is not required ends at the item. */
+  readonly isGuarded: boolean;
   readonly hasRequiredItems: boolean;
   /** The items are complete as soon as they were read, or fail then. */
   readonly hasPlainItems: boolean;
@@ -105,15 +138,15 @@ interface ListShape {
 const isPlainType = (type: GraphQLOutputType): boolean =>
   isEnumType(type) || isSpecifiedScalarType(type as GraphQLNamedType);
 
-/** The shape of a list type; undefined for types whose values need no guard. */
-function listShape(type: GraphQLOutputType): ListShape | undefined {
+/** The shape of a list type; undefined for other types. */
+function listShape(type: GraphQLOutputType, field: string): ListShape | undefined {
   const list = getNullableType(type);
   if (!isListType(list)) return undefined;
   const hasRequiredItems = isNonNullType(list.ofType);
-  const items = listShape(list.ofType);
-  // An error of an item that is not required ends at the item.
-  if (!V17 && !hasRequiredItems && items === undefined) return undefined;
-  return { hasRequiredItems, hasPlainItems: isPlainType(getNullableType(list.ofType)), items };
+  const items = listShape(list.ofType, field);
+  const isGuarded = hasRequiredItems || items !== undefined;
+  const hasPlainItems = isPlainType(getNullableType(list.ofType));
+  return { field, isGuarded, hasRequiredItems, hasPlainItems, items };
 }
 
 const isObject = (value: unknown): value is object =>
@@ -124,12 +157,24 @@ let openList: GuardedList | undefined;
 
 /** Guards a value for graphql 16: of a field, or an item of a list. */
 function guardValue(value: unknown, shape: ListShape | undefined): unknown {
-  if (!isObject(value)) return value;
   if (isThenable(value))
     return openList === undefined && shape === undefined ? value : new GuardedPromise(value, shape, openList);
-  return shape !== undefined && Symbol.iterator in value
-    ? new GuardedList(value as Iterable<unknown>, shape)
-    : value;
+  if (shape === undefined || mayBeList(value)) {
+    return shape?.isGuarded === true && isObject(value) && Symbol.iterator in value
+      ? new GuardedList(value as Iterable<unknown>, shape)
+      : value;
+  }
+  return notIterable(shape.field);
+}
+
+/** Whether a value of a list field is a list, or none that graphql-js refuses because it is not iterable. */
+function mayBeList(value: unknown): boolean {
+  if (!isObject(value)) return value === null || value === undefined;
+  try {
+    return Symbol.iterator in value || (V17 && Symbol.asyncIterator in value) || value instanceof Error;
+  } catch {
+    return true; // a trap of a proxy, which throws again when graphql-js reads it
+  }
 }
 
 /**
@@ -234,23 +279,45 @@ class GuardedPromise {
 
 /** Guards the value of a list field for graphql 17, which handles the promises of arrays and iterators itself. */
 function guardList17(value: unknown, shape: ListShape, info: GraphQLResolveInfo, isItem = false): unknown {
-  const onList = (list: unknown): void => void guardList17(list, shape, info, isItem);
+  const onList = (list: unknown): void => {
+    if (guardList17(list, shape, info, isItem) !== list) refuseLater(info, shape);
+  };
   if (types.isPromise(value)) {
     // Called before graphql-js reads the list.
     then.call(value, onList, noop);
     return value;
   }
   if (isThenable(value)) return withObserver(value, onList);
+  if (!mayBeList(value)) return notIterable(shape.field);
   if (!isObject(value)) return value;
   if (isAborted(info)) new UnusedValues().ignoreItems(value);
   else {
     if (Array.isArray(value) && shape.items !== undefined) {
-      for (const item of value) guardList17(item, shape.items, info, true);
+      for (const item of value) guardItem17(item, shape.items, info);
       new UnusedValues().ignoreItems(value);
     }
     if (shape.hasRequiredItems && Symbol.asyncIterator in value) holdItems(value, shape, info, isItem);
   }
   return value;
+}
+
+function guardItem17(item: unknown, shape: ListShape, info: GraphQLResolveInfo): void {
+  const guarded = guardList17(item, shape, info, true);
+  if (guarded instanceof Error && guarded !== item) refuseLater(info, shape);
+}
+
+/**
+ * Called before graphql 17 refuses a value that is not iterable, which cannot be replaced without a delay. Its error
+ * names the parent type: that fails once, with the error of the server.
+ */
+function refuseLater(info: GraphQLResolveInfo, { field }: ListShape): void {
+  const { parentType } = info;
+  const seen: Mutable<GraphQLResolveInfo> = info;
+  const fail = (): never => {
+    seen.parentType = parentType;
+    throw notIterable(field);
+  };
+  seen.parentType = derive(parentType, { toString: { value: fail } });
 }
 
 /** A thenable is called once, since some start their work then. */
@@ -329,7 +396,7 @@ class HeldItems implements AsyncIterator<unknown> {
     if (done) return { done, value };
     const item: unknown = isThenable(value) ? await settledItem(value) : value;
     const { items } = this.#shape;
-    if (items !== undefined) guardList17(item, items, this.#info, true);
+    if (items !== undefined) guardItem17(item, items, this.#info);
     // graphql-js reads it later, or never.
     new UnusedValues().ignoreRejections(item);
     return { done: false, value: item };
@@ -367,8 +434,10 @@ function guardedSchema(schema: GraphQLSchema, fallback: Resolver, readsLater: bo
   }
   let view = byFallback.get(fallback);
   if (view === undefined) {
-    const resolverOf = (place: FieldPlace): Resolver => guardedResolver(place, schema, fallback, readsLater);
-    view = viewOfSchema(schema, { resolverOf, typeResult: guardTypeResult });
+    view = viewOfSchema(schema, (place) => ({
+      resolve: guardedResolver(place, schema, fallback, readsLater),
+      ...(place.field.subscribe && { subscribe: guardedSubscriber(place, schema) }),
+    }));
     byFallback.set(fallback, view);
   }
   return view;
@@ -382,27 +451,81 @@ function guardedResolver(
   readsLater: boolean,
 ): Resolver {
   const { type } = field;
-  const shape = listShape(type);
+  const shape = listShape(type, `${parentType.name}.${field.name}`);
   return (source, args, context, info) => {
     const seen: Mutable<GraphQLResolveInfo> = info;
     seen.schema = schema;
     seen.parentType = parentType;
     seen.returnType = type;
     if (hasTrackers) trackField(info, source);
-    const value = (field.resolve ?? fallback)(source, args, context, info);
+    const value = callResolver(field.resolve ?? fallback, source, args, context, info);
     if (readsLater) new UnusedValues().ignoreRejections(value);
     if (!V17) return guardValue(value, shape);
     return shape === undefined ? value : guardList17(value, shape, info);
   };
 }
 
+function guardedSubscriber({ field, parentType }: FieldPlace, schema: GraphQLSchema): Resolver {
+  return (source, args, context, info) => {
+    Object.assign(info, { schema, parentType });
+    return sourceOf(field.subscribe ?? defaultFieldResolver, [source, args, context, info]);
+  };
+}
+
+/** Calls a resolver and notes which errors are the application's. */
+function callResolver(resolve: Resolver, ...args: Parameters<Resolver>): unknown {
+  let value: unknown;
+  try {
+    value = resolve(...args);
+  } catch (reason) {
+    noteThrown(reason);
+    throw reason;
+  }
+  if (types.isPromise(value)) then.call(value, undefined, noteThrown);
+  else if (types.isNativeError(value)) noteThrown(value);
+  return value;
+}
+
+/** Checks the names that a type resolver returns, so that a wrong one is an error of the server. */
 const guardedTypeResolver =
   (resolve: TypeResolver): TypeResolver =>
-  (value, context, info, type) =>
-    guardTypeResult(resolve(value, context, info, originalOf(type)));
+  (value, context, info, view) => {
+    const type = originalOf(view);
+    const { schema, parentType, fieldName, fieldNodes: nodes } = info;
+    return checkResult(resolve(value, context, info, type), (name) =>
+      assertRuntimeType(schema, type, { name, value, field: `${parentType.name}.${fieldName}`, nodes }),
+    );
+  };
 
-/** Guards the result of a function that determines the type of an object. */
-const guardTypeResult = <T>(result: T): T => (V17 ? result : guardValue(result, undefined)) as T;
+/** Checks the result of a function that determines the type of an object before graphql-js gets it. */
+function checkResult<T>(result: MaybePromise<T>, check: (result: T) => void): MaybePromise<T> {
+  if (!isThenable(result)) {
+    check(result);
+    return result;
+  }
+  const checked = new CheckedPromise(result, check);
+  return (V17 ? checked : guardValue(checked, undefined)) as Promise<T>;
+}
+
+/** A promise whose value is checked when graphql-js gets it, without a delay. */
+class CheckedPromise<T> {
+  readonly #promise: PromiseLike<T>;
+  readonly #check: (value: T) => void;
+
+  constructor(promise: PromiseLike<T>, check: (value: T) => void) {
+    this.#promise = promise;
+    this.#check = check;
+  }
+
+  [THEN](onValue: ((value: T) => unknown) | undefined, onReason?: Then): unknown {
+    if (onValue === undefined) return this.#promise.then(undefined, onReason);
+    const onChecked = (value: T): unknown => {
+      this.#check(value);
+      return onValue(value);
+    };
+    return this.#promise.then(onChecked, onReason);
+  }
+}
 
 type Field = GraphQLField<unknown, unknown>;
 
@@ -412,12 +535,8 @@ interface FieldPlace {
   readonly parentType: GraphQLObjectType;
 }
 
-interface Replacements {
-  /** Returns the resolver that a field has in the view. */
-  resolverOf(place: FieldPlace): Resolver;
-  /** Gets the result of each call of a function that determines the type of an object, and returns another. */
-  typeResult<T>(result: T): T;
-}
+/** Returns the resolvers that a field has in the view. */
+type ResolversOf = (place: FieldPlace) => Pick<Field, 'resolve' | 'subscribe'>;
 
 /** The property of a view that has the type of the application. */
 const ORIGINAL: unique symbol = Symbol('original');
@@ -430,14 +549,14 @@ function derive<T extends object>(original: T, properties: PropertyDescriptorMap
 }
 
 /** Creates a view of a schema for an execution with other resolvers. The schema itself stays as it is. */
-function viewOfSchema(schema: GraphQLSchema, replacements: Replacements): GraphQLSchema {
+function viewOfSchema(schema: GraphQLSchema, resolversOf: ResolversOf): GraphQLSchema {
   const known = new Map<GraphQLNamedType, GraphQLNamedType>();
   const named = <T extends GraphQLNamedType | null | undefined>(type: T): T => {
     // graphql-js compares the types of introspection with its own.
     if (type === null || type === undefined || isIntrospectionType(type)) return type;
     let view = known.get(type);
     if (view === undefined) {
-      view = viewOf(type, replacements, output);
+      view = viewOf(type, resolversOf, output);
       known.set(type, view);
     }
     return view as T;
@@ -461,16 +580,15 @@ function viewOfSchema(schema: GraphQLSchema, replacements: Replacements): GraphQ
 
 type Output = (type: GraphQLOutputType) => GraphQLOutputType;
 
-function viewOf(type: GraphQLNamedType, replacements: Replacements, output: Output): GraphQLNamedType {
-  if (isObjectType(type)) return objectView(type, replacements, output);
-  return isAbstractType(type) ? abstractView(type, replacements) : type;
+function viewOf(type: GraphQLNamedType, resolversOf: ResolversOf, output: Output): GraphQLNamedType {
+  if (isObjectType(type)) return objectView(type, resolversOf, output);
+  if (isAbstractType(type)) return abstractView(type);
+  return isLeafType(type)
+    ? derive(type, { [OUTPUT_METHOD]: { value: (value: unknown) => toOutput(type, value) } })
+    : type;
 }
 
-function objectView(
-  type: GraphQLObjectType,
-  { resolverOf, typeResult }: Replacements,
-  output: Output,
-): GraphQLObjectType {
+function objectView(type: GraphQLObjectType, resolversOf: ResolversOf, output: Output): GraphQLObjectType {
   let fields: Record<string, Field> | undefined;
   const createFields = (): Record<string, Field> => {
     // Like the object of graphql-js: V8 finds properties of a dictionary faster where many types meet.
@@ -478,13 +596,16 @@ function objectView(
     for (const [name, field] of Object.entries(type.getFields())) {
       created[name] = {
         ...field,
+        ...resolversOf({ field, parentType: type }),
         type: output(field.type),
-        resolve: resolverOf({ field, parentType: type }),
       };
     }
     return created;
   };
-  const isTypeOf: typeof type.isTypeOf = (...args) => typeResult(type.isTypeOf?.(...args)) ?? false;
+  const isTypeOf: GraphQLIsTypeOfFn<unknown, unknown> = (value, context, info) =>
+    checkResult(type.isTypeOf?.(value, context, info) ?? false, (isOfType) => {
+      if (!isOfType) throw wrongTypeError(type.name, value, info.fieldNodes);
+    });
   return derive(type, {
     getFields: {
       value: () => {
@@ -496,8 +617,7 @@ function objectView(
   });
 }
 
-function abstractView<T extends GraphQLAbstractType>(type: T, { typeResult }: Replacements): T {
-  const resolveType: GraphQLTypeResolver<unknown, unknown> = (value, context, info) =>
-    typeResult(type.resolveType?.(value, context, info, type));
+function abstractView<T extends GraphQLAbstractType>(type: T): T {
+  const resolveType = guardedTypeResolver((...args) => type.resolveType?.(...args));
   return derive(type, { resolveType: { get: () => (type.resolveType ? resolveType : undefined) } });
 }

@@ -9,6 +9,7 @@ import { yieldToEventLoop } from '../core/turns.ts';
 import { toGraphQLError } from '../execution/graphql-error.ts';
 import { executionArgs, setErrorCode } from '../execution/graphql-js.ts';
 import { optionalExport } from '../execution/graphql-version.ts';
+import { guardSource } from '../execution/guard.ts';
 import { isTraced, requestContext, subscribeChannel, trace } from '../execution/tracing.ts';
 import {
   type ExecutionInputs,
@@ -225,6 +226,7 @@ const open: OpenSource = (operation, inputs) => {
   if (validateSubscriptionArgs === undefined) {
     return settle(graphql.createSourceEventStream(args), (result) => withCodes(result, operation));
   }
+  guardSource(args);
   const checked = validateSubscriptionArgs(args);
   return Array.isArray(checked)
     ? withCodes({ errors: checked }, operation)
