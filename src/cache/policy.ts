@@ -438,5 +438,5 @@ export function invalidateRest(rest: RemainingResults, caching: ExecutionCaching
     }
   }
 
-  return { next: () => afterwards(rest.next()), return: () => afterwards(rest.return()) };
+  return { next: () => afterwards(rest.next()), return: () => afterwards(rest.return()), openIds: rest.openIds };
 }

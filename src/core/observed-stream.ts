@@ -87,5 +87,6 @@ function observeRest(rest: RemainingResults, stream: ObservedStream): RemainingR
       stream.end('cancelled');
       return rest.return();
     },
+    openIds: rest.openIds,
   };
 }

@@ -43,6 +43,10 @@ export class RemainingPayloads implements RemainingResults {
   #hasStarted = false;
   #isScheduled = false;
   #hasEnded = false;
+  get openIds(): ReadonlySet<string> | undefined {
+    return this.#text.openIds;
+  }
+
   /** The error that the next call of `next` rejects with. */
   #error: { readonly reason: unknown } | undefined;
 
@@ -608,6 +612,8 @@ type ErrorsText = (errors: readonly FieldError[]) => string;
 
 /** Writes the payloads of one operation as JSON text. Gets the results of groups in the order of a payload. */
 export interface PayloadText {
+  /** See `RemainingResults`. */
+  readonly openIds?: ReadonlySet<string>;
   /** The parts that a group delivers. */
   values(group: Group, parts: readonly Part[]): void;
   /** A group is complete; its groups below begin. */
@@ -626,6 +632,7 @@ export function createPayloadText(format: IncrementalFormat, errorsText: ErrorsT
 
 /** The format since 2024: `pending` announces groups, `completed` ends them. */
 class CurrentText implements PayloadText {
+  readonly openIds = new Set<string>();
   #nextId = 0;
   #isEmpty = true;
   #pending: string[] = [];
@@ -673,6 +680,7 @@ class CurrentText implements PayloadText {
       member('pending', this.#pending) +
       member('incremental', this.#incremental) +
       `${member('completed', completed)}}`;
+    for (const { id } of this.#completed) this.openIds.delete(id);
     this.#isEmpty = true;
     this.#pending = [];
     this.#incremental = [];
@@ -683,6 +691,7 @@ class CurrentText implements PayloadText {
   #announce(group: Group): string {
     const id = String(this.#nextId++);
     group.id = id;
+    this.openIds.add(id);
     return `{"id":"${id}","path":${pathText(group.path)}${labelText(group)}}`;
   }
 

@@ -351,6 +351,7 @@ interface PayloadPart {
 
 /** A payload after the first one, in either format. */
 interface Payload {
+  readonly pending?: readonly PayloadPart[];
   readonly incremental?: readonly PayloadPart[];
   readonly completed?: readonly PayloadPart[];
 }
@@ -437,6 +438,7 @@ function outcomeOfPayloads(
         await subsequentResults.return();
         return { done: true, value: undefined };
       },
+      openIds: texts.openIds,
     },
   };
 }
@@ -448,6 +450,9 @@ class PayloadTexts {
   /** The parts that have failed because their data cannot be written. Clients must not hear of them again. */
   readonly #failed = new Set<string>();
 
+  /** See `RemainingResults`; only the format since 2024 has ids. */
+  readonly openIds = new Set<string>();
+
   constructor(settings: EngineSettings, { origin }: ExecutionInputs) {
     this.#settings = settings;
     this.#origin = origin;
@@ -457,6 +462,8 @@ class PayloadTexts {
     const failed: string[] = [];
     const parts = this.#unfailed(incremental)?.flatMap((part) => this.#part(part, failed));
     const ends = this.#unfailed(completed)?.map((end) => this.#text(end));
+    for (const { id } of others.pending ?? []) if (id !== undefined) this.openIds.add(id);
+    for (const { id } of completed ?? []) if (id !== undefined) this.openIds.delete(id);
     const completedNow = [...failed, ...(ends ?? [])];
     const members = JSON.stringify(others).slice(1, -1);
     const lists = [
@@ -485,6 +492,7 @@ class PayloadTexts {
       }
       if (!this.#failed.has(id)) failed.push(this.#text({ id, errors }));
       this.#failed.add(id);
+      this.openIds.delete(id);
       return [];
     }
   }

@@ -149,6 +149,8 @@ export interface RemainingResults {
   next(): Promise<IteratorResult<string, undefined>>;
   /** Stops the execution. */
   return(): Promise<IteratorResult<string, undefined>>;
+  /** The ids of the parts that were announced and are not complete; undefined if the format has none. */
+  readonly openIds?: ReadonlySet<string> | undefined;
 }
 
 /**

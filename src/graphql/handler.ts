@@ -76,7 +76,7 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
       if (handled !== undefined) {
         handled.then(
           (done) => done || graphql.handle(req, res, next),
-          (error: unknown) => failPage(core, error, { req, res, next }),
+          (error: unknown) => graphql.fail(req, res, next, error),
         );
         return;
       }
@@ -86,29 +86,6 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
   };
   return handler;
 }
-
-/** Passes an error of the option `graphiql` to `next`, or responds with 500 in a bare server. */
-function failPage(
-  core: GraphQLCore,
-  error: unknown,
-  { req, res, next }: { req: ConnectRequest; res: ServerResponse; next: NextFunction | undefined },
-): void {
-  const origin = { transport: 'http', operationName: undefined, request: req, socket: undefined } as const;
-  if (next === undefined) {
-    core.reportError(error, origin);
-    writeReply(req, res, SERVER_ERROR);
-    return;
-  }
-  core.reportForwardedError(error, origin);
-  next(toError(error));
-}
-
-/** The response of a bare server, which has no error handlers. */
-const SERVER_ERROR: Reply = {
-  status: 500,
-  headers: { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' },
-  body: 'Internal Server Error\n',
-};
 
 /**
  * GraphQL over HTTP, step by step: open, check, read, then for each operation prepare, create the context, admit and
@@ -151,6 +128,11 @@ class GraphQLOverHttp {
   handle(req: ConnectRequest, res: ServerResponse, next: NextFunction | undefined): void {
     if (isQueued(res)) whenFirst(res, () => this.#handleFirst(req, res, next));
     else this.#handleFirst(req, res, next);
+  }
+
+  /** Responds to a request for which another function of the application has failed, such as the option `graphiql`. */
+  fail(req: ConnectRequest, res: ServerResponse, next: NextFunction | undefined, error: unknown): void {
+    this.#fail(this.#open(req, res, next), error);
   }
 
   /** Handles the first request of a connection that has no response. */
@@ -531,7 +513,11 @@ function endAfter(operation: ObservedOperation, rest: RemainingResults): Remaini
       throw error;
     }
   };
-  return { next: () => observe(() => rest.next()), return: () => observe(() => rest.return()) };
+  return {
+    next: () => observe(() => rest.next()),
+    return: () => observe(() => rest.return()),
+    openIds: rest.openIds,
+  };
 }
 
 /** Whether the path continues below a mount that has stripped its prefix. */

@@ -1,6 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { GraphQLCore } from '../core/core.ts';
+import { isFormatFailure, MASKED, MASKED_CODE } from '../core/errors.ts';
+import { toGraphQLError } from '../execution/graphql-error.ts';
 import type {
+  ErrorOrigin,
   GraphQLParams,
   IncrementalFormat,
   PreparedOperation,
@@ -16,6 +19,7 @@ import {
   streamPayloads,
 } from '../http/stream.ts';
 import { EventStreams } from '../live/event-stream.ts';
+import { formatErrorsSafely } from '../live/operation.ts';
 import {
   MULTIPART_SUBSCRIPTION,
   SERVER_SENT_EVENTS,
@@ -76,10 +80,19 @@ export class Streaming {
       payloads: allPayloads(first, rest),
       keepAlive: this.#ping,
       onError: (error) => {
-        this.#core.reportError(error, { transport: 'http', operationName, request: req, socket: undefined });
-        return '{"hasNext":false}';
+        const origin = { transport: 'http', operationName, request: req, socket: undefined } as const;
+        return lastPayload(this.#errorsOf(error, origin), rest.openIds);
       },
     });
+  }
+
+  /** Masks and reports the error with which the payloads ended: a failure outside of their parts. */
+  #errorsOf(error: unknown, origin: ErrorOrigin): string {
+    if (!isFormatFailure(error)) {
+      return JSON.stringify(formatErrorsSafely(this.#core, [toGraphQLError(error)], origin));
+    }
+    this.#core.reportError(error, origin);
+    return JSON.stringify([{ message: MASKED, extensions: { code: MASKED_CODE } }]);
   }
 
   /** Sends a single result to a client that accepts streams only. */
@@ -110,6 +123,13 @@ export class Streaming {
 }
 
 const DEFAULT_PING = 12_000;
+
+/** The payload after which no other follows: the parts that the client waits for have failed. */
+function lastPayload(errors: string, openIds: ReadonlySet<string> | undefined): string {
+  if (openIds === undefined || openIds.size === 0) return `{"errors":${errors},"hasNext":false}`;
+  const completed = [...openIds].map((id) => `{"id":${JSON.stringify(id)},"errors":${errors}}`);
+  return `{"completed":[${completed.join()}],"hasNext":false}`;
+}
 
 /** Returns the protocol of a subscription that an `Accept` header names; undefined if it names none. */
 function formatOf(accept: string | undefined): StreamFormat | undefined {

@@ -49,11 +49,14 @@ export class FileDeltas {
   /** Returns undefined if the client has no known dictionary, or while the result is not ready. */
   select({ headers, method }: IncomingMessage, rules: SelectionRules): Representation | undefined {
     const known = headers['if-none-match'];
+    // Without a dictionary none of these codings is selected, and a condition is about the selected representation (RFC
+    // 9110 §13.1.2): a cache would send bytes to clients that cannot decode them (RFC 9842 §6.2).
+    const hasDictionary = AVAILABLE_DICTIONARY.test(String(headers['available-dictionary']));
+    if (!hasDictionary) return undefined;
     if (known !== undefined && !rules.hasOtherEtag && this.#includesContent(known)) {
       const tag = this.#findTag(known, String(headers['accept-encoding'] ?? ''));
       return tag === undefined ? undefined : encodedRepresentation(this.#identity, 'dcb', tag, undefined);
     }
-    if (headers['available-dictionary'] === undefined) return undefined;
     // A range of a compressed body would be of little use, because only its whole is cached.
     if (headers.range !== undefined && method === 'GET' && rules.acceptsRanges) return undefined;
     const announced = this.#announcedBy(headers);

@@ -242,7 +242,9 @@ eachExpress((express) => {
 });
 
 describe('without a framework', () => {
+  const reported: unknown[] = [];
   const handler = graphqlHTTP(schema, {
+    onError: (error) => reported.push(error),
     graphiql: (req) => {
       if (req.headers['x-fault'] !== undefined) throw new Error('gate broken');
       return true;
@@ -261,10 +263,16 @@ describe('without a framework', () => {
   });
 
   it('graphqlHTTP without a framework responds with 500 and hides the error', async () => {
-    const { text } = await request(server)
+    const { body, text } = await request(server)
       .get('/graphql')
       .set({ accept: BROWSER, 'x-fault': '1' })
-      .expect(500);
-    expect(text).toBe('Internal Server Error\n');
+      .expect(500)
+      .expect('content-type', 'application/json; charset=utf-8');
+    expect(body.errors[0]).toMatchObject({
+      message: 'Internal server error',
+      extensions: { code: 'INTERNAL_SERVER_ERROR' },
+    });
+    expect(text).not.toContain('gate broken at');
+    expect(reported).toEqual([new Error('gate broken')]);
   });
 });

@@ -197,7 +197,7 @@ function supported(): void {
     const path = '/assets/app-22222222.js';
     const identity = (await get(port, path)).headers.etag as string;
     const known = identity.replace(/"$/, '-dcb"');
-    const accepted = { 'Accept-Encoding': 'dcb' };
+    const accepted = announce(first, 'app-11111111.js', 'dcb');
     expect((await get(port, path, { ...accepted, 'If-None-Match': known })).status).toBe(304);
     const response = await get(port, path, { ...accepted, 'If-None-Match': `"x,${known}` });
     expect([response.status, response.headers['content-encoding'], response.text]).toEqual([
@@ -205,6 +205,18 @@ function supported(): void {
       undefined,
       second,
     ]);
+  });
+
+  it('staticFiles sends the file for the ETag of a difference when the client has no dictionary', async () => {
+    const port = await serve(site());
+    const path = '/assets/app-22222222.js';
+    const [coding] = availableCodings() as readonly [string];
+    const known = (await until(coding, port, path, announce(first))).headers.etag as string;
+    for (const dictionary of [{}, { 'Available-Dictionary': ':short:' }]) {
+      const headers = { 'Accept-Encoding': `${coding}, identity`, 'If-None-Match': known, ...dictionary };
+      const response = await get(port, path, headers);
+      expect([response.status, response.text]).toEqual([200, second]);
+    }
   });
 
   it.each<[string, Headers]>([
