@@ -438,5 +438,9 @@ export function invalidateRest(rest: RemainingResults, caching: ExecutionCaching
     }
   }
 
-  return { next: () => afterwards(rest.next()), return: () => afterwards(rest.return()), openIds: rest.openIds };
+  return {
+    next: () => afterwards(rest.next()),
+    return: () => afterwards(rest.return()),
+    openIds: rest.openIds,
+  };
 }

@@ -106,7 +106,9 @@ describe.each(['compiled', 'graphql-js'] as const)('the engine %s', (engine) => 
   const handler = graphqlHTTP(schema, { engine, onError: (error) => reported.push(error as Error) });
   const ask = async (name: string) => {
     reported.length = 0;
-    const result = await inject(handler, { query: `{ ${name}${isComposite(name) ? ' { __typename }' : ''} }` });
+    const result = await inject(handler, {
+      query: `{ ${name}${isComposite(name) ? ' { __typename }' : ''} }`,
+    });
     return { body: JSON.stringify([result.data, result.errors]), result };
   };
   it.each(Object.keys(server))('masks the error of the executor at %s and reports it once', async (name) => {

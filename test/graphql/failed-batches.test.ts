@@ -1,8 +1,9 @@
 import { EventEmitter, once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { GraphQLInt, GraphQLObjectType, GraphQLSchema, versionInfo } from 'graphql';
+import { GraphQLError, GraphQLInt, GraphQLObjectType, GraphQLSchema, versionInfo } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
+import type { ContextDetails } from '../../types/subscriptions.ts';
 import { run } from './server.ts';
 import { Work } from './work.ts';
 
@@ -77,3 +78,38 @@ describe.each(ENGINES)('a batch whose context function fails for one operation, 
     await close();
   });
 });
+
+it.each(ENGINES)(
+  'a context function that fails for one operation fails this one only, under %s',
+  async (engine) => {
+    process.env['NODE_ENV'] = 'production';
+    const field = { type: GraphQLInt, args: { fails: { type: GraphQLInt } }, resolve: () => 1 };
+    const schema = new GraphQLSchema({ query: new GraphQLObjectType({ name: 'Query', fields: { field } }) });
+    const reported: unknown[] = [];
+    const failures = [new Error('password is hunter2'), new GraphQLError('Log in first')];
+    const context = async (_: unknown, { operation }: ContextDetails) => {
+      const index = operation?.variables?.['fails'];
+      if (typeof index === 'number') throw failures[index];
+      return {};
+    };
+    const onError = (error: unknown): void => void reported.push(error);
+    const handler = graphqlHTTP(schema, { engine, batching: true, onError, context });
+    const running = await run((req, res) => handler(req, res));
+    const query = 'query ($fails: Int) { field(fails: $fails) }';
+    const response = await fetch(running.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify([undefined, 0, undefined, 1].map((fails) => ({ query, variables: { fails } }))),
+    });
+    const results = await response.json();
+    await running.close();
+    expect(response.status).toBe(200);
+    expect(results).toEqual([
+      { data: { field: 1 } },
+      { errors: [{ message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR' } }] },
+      { data: { field: 1 } },
+      { errors: [{ message: 'Log in first' }] },
+    ]);
+    expect(reported).toEqual([failures[0]]);
+  },
+);

@@ -96,6 +96,35 @@ if (V17)
     });
   });
 
+if (V17)
+  describe.each(ENGINES)(
+    'a failure outside of the parts of an incremental response, with the engine %s',
+    (engine) => {
+      it.each(FORMATS)('is a masked error at the end and one report to Accept: %s', async (accept) => {
+        const failure = new Error('formatError is broken: secret');
+        const formatError = (): never => {
+          throw failure;
+        };
+        const url = await serve({ engine, formatError });
+        const query =
+          '{ hello ... @defer(label: "a") { big } ... @defer(label: "b") { sibling badExtensions } }';
+        const { status, body } = await read(url, { query }, accept);
+        expect(status).toBe(200);
+        const payloads = jsonLines(body);
+        expect(payloads[0]).toMatchObject({ data: { hello: 'world' }, hasNext: true });
+        expect(payloads.at(-1)).toMatchObject({ hasNext: false });
+        const last = payloads.at(-1) as Payload & { errors?: object[] };
+        const completed = (last.completed ?? []) as { errors?: object[] }[];
+        const failures = completed.length > 0 ? completed.map(({ errors }) => errors) : [last.errors];
+        for (const errors of failures) expect(errors).toEqual(MASKED);
+        expect(idsOf(payloads, 'completed').toSorted()).toEqual(idsOf(payloads, 'pending').toSorted());
+        expect(body).not.toMatch(/secret|BigInt|on purpose/);
+        // The error of the field is reported as well, as in any response.
+        expect(reported.filter((error) => error === failure)).toHaveLength(1);
+      });
+    },
+  );
+
 const idsOf = (payloads: readonly Payload[], member: 'pending' | 'completed'): readonly string[] =>
   payloads.flatMap((payload) => (payload[member] ?? []).map(({ id }) => id));
 
