@@ -29,6 +29,7 @@ const PARTS = [
       ['GraphiQL', 'graphiql.md'],
       ['Documents by id', 'documents.md'],
       ['Caching', 'caching.md'],
+      ['Response cache', 'response-cache.md'],
       ['Cost and budgets', 'cost.md'],
       ['Hook per operation', 'operation-hook.md'],
       ['Compiled engine', 'engine.md'],

@@ -66,7 +66,7 @@ it.each([
 });
 
 it('redisStore needs the documented permissions only', async () => {
-  const redis = await urlFor(commandsIn('caching.md', 'This check needs the permission for', '- With a'));
+  const redis = await urlFor(commandsIn('response-cache.md', 'This check needs the permission for', '- With a'));
   const errors: Error[] = [];
   const store = redisStore({ redis, onError: (error) => errors.push(error) });
   stops.push(() => store.close());
