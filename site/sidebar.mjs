@@ -39,7 +39,11 @@ const PARTS = [
     text: 'Subscriptions',
     pages: [
       ['Subscriptions', 'subscriptions.md'],
+      ['Sign-in and context', 'subscription-context.md'],
+      ['Many subscribers', 'subscription-sharing.md'],
+      ['Other WebSockets', 'other-websockets.md'],
       ['Scaling out', 'scaling.md'],
+      ['Event history', 'history.md'],
       ['Resuming subscriptions', 'resume.md'],
     ],
   },

@@ -47,7 +47,7 @@ it.each([
   ['without', undefined, ', and with'],
   ['with', {}, '. All processes'],
 ])('createPubSub %s history needs the documented permissions only', async (_, history, end) => {
-  const redis = await urlFor(commandsIn('scaling.md', 'The user needs permission for', end));
+  const redis = await urlFor(commandsIn('history.md', 'The user needs permission for', end));
   const errors: Error[] = [];
   const events = createPubSub<{ tick: number }>({ redis, history, onError: (error) => errors.push(error) });
   stops.push(() => events.close());
@@ -66,7 +66,9 @@ it.each([
 });
 
 it('redisStore needs the documented permissions only', async () => {
-  const redis = await urlFor(commandsIn('response-cache.md', 'This check needs the permission for', '- With a'));
+  const redis = await urlFor(
+    commandsIn('response-cache.md', 'This check needs the permission for', '- With a'),
+  );
   const errors: Error[] = [];
   const store = redisStore({ redis, onError: (error) => errors.push(error) });
   stops.push(() => store.close());
