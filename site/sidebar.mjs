@@ -57,6 +57,7 @@ const PARTS = [
       ['Recipes', 'recipes.md'],
       ['Testing', 'testing.md'],
       ['Errors and logging', 'errors.md'],
+      ['Error modes', 'error-modes.md'],
       ['Troubleshooting', 'troubleshooting.md'],
     ],
   },

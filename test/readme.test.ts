@@ -33,6 +33,7 @@ const PAGES_OF_OWNERS: Record<string, string> = {
   DocumentsOptions: 'documents',
   EventStreamOptions: 'streaming',
   CostOptions: 'cost',
+  ErrorOptions: 'error-modes',
   BudgetOptions: 'cost',
   CursorOptions: 'resume',
   DrainOptions: 'health',

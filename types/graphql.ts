@@ -71,6 +71,8 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
    * @default logs to the console, except errors that go to `next(error)`
    */
   onError?: false | ErrorReporter | undefined;
+  /** Which error modes requests may choose with `onError`, and what errors contain. @default {} */
+  errors?: ErrorOptions | undefined;
   /** Called once for each operation, between validation and execution; may refuse it, or add `extensions` to its response. @default none */
   onOperation?: Hook<[operation: OperationDetails<Source>], MaybePromise<OperationDecision>> | undefined;
   /** Adds signed cursors to the results of subscriptions with a history; clients continue after them. @default none */
@@ -217,6 +219,24 @@ export interface GraphQLHandler extends CacheInvalidator {
 
 /** The target of `attachSubscriptions`: the handler that `graphqlHTTP` returned, or a schema. */
 export type SubscriptionTarget = GraphQLSchema | GraphQLHandler;
+
+/** Options of errors (GraphQL proposals "onError" and "error coordinates"). */
+export interface ErrorOptions {
+  /**
+   * The values that the parameter `onError` of a request may have. `'PROPAGATE'`: a failed non-null field sets its
+   * parent to null, as without the parameter. `'NULL'`: the failed field itself is null. `'HALT'`: the first error ends the
+   * execution, and `data` is null. Any other value is a request error (400, code `BAD_REQUEST`).
+   * @default none: `onError` is ignored
+   */
+  modes?: readonly ('PROPAGATE' | 'NULL' | 'HALT')[] | undefined;
+  /** Adds `coordinate`, such as `User.name`, to the errors of fields. @default false */
+  coordinate?: boolean | undefined;
+  /**
+   * Adds `__service { capabilities { name value } }` to the query type, so that clients can ask whether `onError`
+   * is supported. Some tools refuse the unknown name. @default false
+   */
+  capabilities?: boolean | undefined;
+}
 
 /** Limits of one document, checked once per document, before validation. `Infinity` means no limit. */
 export interface DocumentLimits {

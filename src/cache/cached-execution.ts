@@ -56,7 +56,7 @@ export function createCachedExecution(
     const key = plan.keyOf({
       variables: inputs.variableValues,
       extensions: inputs.extensions,
-      type: exchange.accepted.type === GRAPHQL_TYPE ? 'g' : 'j',
+      type: (exchange.accepted.type === GRAPHQL_TYPE ? 'g' : 'j') + (prepared.errorMode ?? ''),
       user,
       target: targetOf(exchange.req) + variants,
       headers: exchange.req.headers,

@@ -11,10 +11,11 @@ import { assertSync, type OptionScope, settle, wrongArgument } from '../options/
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { createAdmission, createOperationHook, type OperationHook } from './admission.ts';
 import { type CoreDocuments, createCoreDocuments } from './by-id.ts';
+import { withCapabilities } from './capabilities.ts';
 import type { Prepare } from './documents.ts';
 import { assertIncremental, mayBeIncremental } from './engines.ts';
 import { createErrorFormatter, createErrorMask, errorDetails, type FormatErrors } from './errors.ts';
-import type { CoreSettings, OnOperation } from './options.ts';
+import type { CoreSettings, ErrorSettings, OnOperation } from './options.ts';
 
 /** Returns the context value of a request, a connection or an operation. */
 export type ContextFactory = (
@@ -126,6 +127,7 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     typeResolver: settings.typeResolver,
     maxErrors: settings.limits.errors,
     hideSuggestions,
+    coordinates: settings.errors.coordinate,
     price: admission.price,
     caching: settings.createCaching?.(schema),
     formatErrors,
@@ -133,9 +135,10 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
   };
   const { context, rootValue } = settings;
   const report = (error: unknown): void => reporter.reportBackground(error, errorDetails(undefined));
+  const source = schemaSource(scope, schema, settings.errors);
   return {
-    ...schemaSource(scope, schema),
-    ...createCoreDocuments({ schema, options: settings, engineSettings, report }),
+    ...source,
+    ...createCoreDocuments({ schema: source.one ?? schema, options: settings, engineSettings, report }),
     cacheStore: settings.cacheStore,
     mayBeIncremental: mayBeIncremental(schema, settings),
     maxVariables: settings.limits.variables,
@@ -164,20 +167,28 @@ function readsSource({ documents, introspection, rootValue }: CoreSettings): boo
   return [rootValue, introspection, only].some((each) => typeof each === 'function');
 }
 
-function schemaSource(scope: OptionScope, schema: unknown): Pick<GraphQLCore, 'schemaFor' | 'hasOneSchema'> {
+function schemaSource(
+  scope: OptionScope,
+  schema: unknown,
+  errors: ErrorSettings,
+): Pick<GraphQLCore, 'schemaFor' | 'hasOneSchema'> & { readonly one: GraphQLSchema | undefined } {
+  const served = (given: GraphQLSchema): GraphQLSchema =>
+    errors.capabilities ? withCapabilities(given, errors) : given;
   if (typeof schema !== 'function') {
     if (!(schema instanceof GraphQLSchema)) throw notASchema(scope, schema);
     assertValidSchema(schema);
     if (scope === GRAPHQL_OPTIONS) schemasOfHandlers.add(schema);
-    return { schemaFor: () => schema, hasOneSchema: true };
+    const one = served(schema);
+    return { one, schemaFor: () => one, hasOneSchema: true };
   }
   const assertSchema = (value: unknown): GraphQLSchema => {
     if (!(value instanceof GraphQLSchema)) throw notASchema(scope, value);
-    return value;
+    return served(value);
   };
   return {
     schemaFor: (request) => settle(withNativePromise((schema as Callable)(request)), assertSchema),
     hasOneSchema: false,
+    one: undefined,
   };
 }
 

@@ -11,7 +11,7 @@ export type DocumentReference = NonNullable<GraphQLParams['document']>;
 export const ID_PARAMETERS = ['documentId', 'id', 'doc_id'] as const;
 
 /** The other parameters of an operation. */
-export const OPERATION_PARAMETERS = ['query', 'operationName', 'variables', 'extensions'] as const;
+export const OPERATION_PARAMETERS = ['query', 'operationName', 'variables', 'extensions', 'onError'] as const;
 
 /**
  * Returns the id of the document that a request names; undefined if it names none. `parameter` returns a parameter

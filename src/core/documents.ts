@@ -11,6 +11,7 @@ import { refusalError } from '../execution/graphql-error.ts';
 import type {
   Engine,
   EngineSettings,
+  ErrorMode,
   GraphQLParams,
   PreparedOperation,
   RequestError,
@@ -24,7 +25,7 @@ import { fitsIntoIteration, yieldToEventLoop } from './turns.ts';
 import { createValidator, type Parsed, type Validated } from './validate.ts';
 
 /** The parameters that select an operation. */
-export type DocumentParams = Pick<GraphQLParams, 'query' | 'operationName' | 'document'>;
+export type DocumentParams = Pick<GraphQLParams, 'query' | 'operationName' | 'document' | 'onError'>;
 
 /**
  * Turns a document text and an operation name into a prepared operation. Parsing, limits, validation and
@@ -114,7 +115,7 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
   ): Promise<PreparedOperation | RequestError> {
     const { query } = params;
     const entry = await queue(schema, query, () => loadWithYields(schema, query));
-    const prepared = select(schema, entry, params.operationName, source);
+    const prepared = select(schema, entry, params, source);
     // Yields once more, since the caller executes the operation next.
     await yieldToEventLoop();
     return prepared;
@@ -129,7 +130,7 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
       }
       entry = validateAndStore(schema, query, validator.parse(query));
     }
-    return select(schema, entry, params.operationName, source);
+    return select(schema, entry, params, source);
   };
 }
 
@@ -286,7 +287,7 @@ export interface OperationSelector {
   select(
     schema: GraphQLSchema,
     entry: LoadedDocument | RequestError,
-    operationName: string | undefined,
+    params: DocumentParams,
     source: unknown,
   ): PreparedOperation | RequestError;
   /** Selects an operation whatever the option `introspection` says. */
@@ -294,36 +295,50 @@ export interface OperationSelector {
     schema: GraphQLSchema,
     entry: LoadedDocument,
     operationName: string | undefined,
+    errorMode?: ErrorMode,
   ): PreparedOperation | RequestError;
 }
 
 /** Creates a selector. `createOperation` prepares a validated operation. */
 export function createOperationSelector(
-  { introspection }: Pick<CoreSettings, 'introspection'>,
+  { introspection, errors }: Pick<CoreSettings, 'introspection' | 'errors'>,
   createOperation: (operation: ValidatedOperation) => PreparedOperation,
 ): OperationSelector {
   const allowsIntrospection = introspectionCheck(introspection);
+  const { modes } = errors;
 
-  const prepare: OperationSelector['prepare'] = (schema, entry, operationName) => {
-    let prepared = entry.operations.get(operationName);
+  const prepare: OperationSelector['prepare'] = (schema, entry, operationName, errorMode) => {
+    // No name of an operation contains a space.
+    const key = errorMode === undefined ? operationName : `${errorMode} ${operationName ?? ''}`;
+    let prepared = entry.operations.get(key);
     if (prepared === undefined) {
       const selected = findOperation(schema, entry, operationName);
       if ('errors' in selected) return selected;
-      prepared = createOperation(selected);
-      entry.operations.set(operationName, prepared);
+      prepared = createOperation(errorMode === undefined ? selected : { ...selected, errorMode });
+      entry.operations.set(key, prepared);
     }
     return prepared;
   };
 
   return {
     prepare,
-    select(schema, entry, operationName, source) {
+    select(schema, entry, { operationName, onError }, source) {
       if ('errors' in entry) return entry;
       if (entry.introspects && !allowsIntrospection(source)) return introspectionRefused();
-      return prepare(schema, entry, operationName);
+      if (onError === undefined || onError === null || modes.length === 0) {
+        return prepare(schema, entry, operationName);
+      }
+      const mode = modes.find((each) => each === onError);
+      if (mode === undefined) return unknownMode(modes);
+      return prepare(schema, entry, operationName, mode === 'PROPAGATE' ? undefined : mode);
     },
   };
 }
+
+const unknownMode = (modes: readonly string[]): RequestError => ({
+  errors: [refusalError(`The parameter "onError" must be one of ${modes.join(', ')}`, 'BAD_REQUEST')],
+  status: 400,
+});
 
 function findOperation(
   schema: GraphQLSchema,

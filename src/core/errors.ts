@@ -1,7 +1,7 @@
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { ErrorDetails } from '../../types/graphql.ts';
 import type { Reporter } from '../diagnostics/logging.ts';
-import { isGraphQLError, isServerError, toGraphQLError } from '../execution/graphql-error.ts';
+import { coordinates, isGraphQLError, isServerError, toGraphQLError } from '../execution/graphql-error.ts';
 import type { EngineSettings, ErrorOrigin, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
 import { assertSync, formatValue, optionError } from '../options/rules.ts';
@@ -28,7 +28,7 @@ export type FormatErrors = (
  * @throws the error of `formatError`.
  */
 export function createErrorFormatter(
-  { formatError }: Pick<CoreSettings, 'formatError'>,
+  { formatError, errors: { coordinate } }: Pick<CoreSettings, 'formatError' | 'errors'>,
   { report }: Pick<Reporter, 'report'>,
   { debug, hideSuggestions }: { readonly debug: boolean; readonly hideSuggestions: boolean },
 ): FormatErrors {
@@ -49,6 +49,7 @@ export function createErrorFormatter(
     const isPublic = isPublicError(error);
     let formatted = isPublic ? formatPublic(error) : formatUnexpected(error, origin);
     if (hideSuggestions && error.path === undefined) formatted = withoutSuggestion(formatted);
+    if (coordinate) formatted = withCoordinate(formatted, coordinates.get(error));
     if (formatError !== undefined) return callFormatError(formatError, formatted, error);
     if (!isPublic || formatted.extensions === undefined || isJson(formatted)) return formatted;
     report(
@@ -112,20 +113,28 @@ function withoutHttp(formatted: GraphQLFormattedError): GraphQLFormattedError {
 
 /**
  * Creates the function that masks errors without creating GraphQLErrors (see `EngineSettings`). Undefined if
- * `formatError` or `debug` need the errors.
+ * `formatError`, `debug` or coordinates need the errors.
  */
 export function createErrorMask(
-  { formatError }: Pick<CoreSettings, 'formatError'>,
+  { formatError, errors: { coordinate } }: Pick<CoreSettings, 'formatError' | 'errors'>,
   { report }: Pick<Reporter, 'report'>,
   { debug }: { readonly debug: boolean },
 ): EngineSettings['maskError'] {
-  if (debug || formatError !== undefined) return undefined;
+  if (debug || coordinate || formatError !== undefined) return undefined;
   return (error, { locations, path }, origin) => {
     if (origin?.aborted !== true) report(error, errorDetails(origin, path));
     const message = isNullError(error) ? error.message : MASKED;
     const extensions = { code: MASKED_CODE };
     return locations === undefined ? { message, path, extensions } : { message, locations, path, extensions };
   };
+}
+
+function withCoordinate(
+  formatted: GraphQLFormattedError,
+  coordinate: string | undefined,
+): GraphQLFormattedError {
+  const member: { coordinate?: string } = coordinate === undefined ? {} : { coordinate };
+  return { ...formatted, ...member };
 }
 
 /** Messages of graphql-js may end with suggestions; not all versions have an option to omit them. */

@@ -5,6 +5,7 @@ import type { OperationDecision, OperationDetails } from '../../types/operation.
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import type { GuardedStore } from '../cache/store.ts';
 import type { OnError } from '../diagnostics/logging.ts';
+import { V17 } from '../execution/graphql-version.ts';
 import type { Caching, IncrementalFormat } from '../execution/types.ts';
 import type { CursorSettings } from '../live/cursors.ts';
 import {
@@ -23,6 +24,7 @@ import {
   type OptionScope,
   oneOrMore,
   optionalFunction,
+  optionError,
   type Rule,
   type Rules,
   resolveOptions,
@@ -36,6 +38,14 @@ export type DocumentLimitSettings = Readonly<WithDefaults<DocumentLimits>>;
 
 /** The option `onOperation`. */
 export type OnOperation = (operation: OperationDetails<unknown>) => MaybePromise<OperationDecision>;
+
+/** The option `errors`. */
+export interface ErrorSettings {
+  /** The modes that requests may choose; empty if `onError` is ignored. */
+  readonly modes: readonly ('PROPAGATE' | 'NULL' | 'HALT')[];
+  readonly coordinate: boolean;
+  readonly capabilities: boolean;
+}
 
 /** The settings that HTTP and sockets share. */
 export interface CoreSettings {
@@ -53,6 +63,7 @@ export interface CoreSettings {
   /** The allowed hosts; undefined allows every host. */
   readonly allowedHosts: readonly string[] | undefined;
   readonly onOperation: OnOperation | undefined;
+  readonly errors: ErrorSettings;
   /** The option `cursors`; undefined if it is not set. */
   readonly cursorSettings?: CursorSettings | undefined;
   readonly cursors: unknown;
@@ -113,7 +124,9 @@ const documentLimitRules: Rules<DocumentLimitSettings> = {
 };
 
 /** The rules of the options that HTTP and sockets share, except `limits`. */
-const coreRules: Rules<Omit<CoreSettings, 'limits' | 'createCaching' | 'cacheStore' | 'cursorSettings'>> = {
+const coreRules: Rules<
+  Omit<CoreSettings, 'limits' | 'errors' | 'createCaching' | 'cacheStore' | 'cursorSettings'>
+> = {
   context: notPromise('a value, or a function of the request, which may be async'),
   rootValue: notPromise('a value that is not a promise, or a synchronous function of the request'),
   fieldResolver: optionalFunction(),
@@ -159,6 +172,32 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'createCaching' | 'cacheSto
   documentCacheBytes: bytes(32 * 1024 * 1024, { to: Number.POSITIVE_INFINITY }),
 };
 
+const MODES = ['PROPAGATE', 'NULL', 'HALT'] as const;
+
+const errorRules: Rules<ErrorSettings> = {
+  modes: rule<ErrorSettings['modes']>(
+    [],
+    isListOf(isOneOf(...MODES)),
+    "a list of 'PROPAGATE', 'NULL' and 'HALT'",
+  ),
+  coordinate: rule(false, isBoolean, 'a boolean'),
+  capabilities: rule(false, isBoolean, 'a boolean'),
+};
+
+function resolveErrors(scope: OptionScope, given: unknown, engine: CoreSettings['engine']): ErrorSettings {
+  const settings = resolveOptions({ ...scope, within: 'errors' }, given, errorRules);
+  const fail = (reason: string): TypeError =>
+    optionError(scope, `option "errors.modes" is set, but ${reason}`);
+  if (settings.modes.length === 0) return settings;
+  if (typeof engine === 'function') {
+    throw fail('the function of the option "engine" decides about errors; remove one of the two options');
+  }
+  if (engine === 'graphql-js' && !V17 && settings.modes.includes('NULL')) {
+    throw fail("graphql 16 always propagates errors; use the engine 'compiled', or install graphql 17");
+  }
+  return settings;
+}
+
 /** Resolves a user's options: the shared options and the options of one transport. */
 export function resolveCoreOptions<Own, OwnLimits>(
   scope: OptionScope,
@@ -166,8 +205,13 @@ export function resolveCoreOptions<Own, OwnLimits>(
   own: { rules: Rules<Own>; limits: Rules<OwnLimits>; replacements?: Readonly<Record<string, string>> },
 ): CoreSettings & Own & { readonly limits: DocumentLimitSettings & OwnLimits } {
   const limits = rule<unknown>(undefined, isObject, 'an object of limits');
-  const allRules = { ...coreRules, ...own.rules, limits } as Rules<CoreSettings & Own>;
+  const errors = rule<unknown>(undefined, isObject, "an object such as { modes: ['NULL'] }");
+  const allRules = { ...coreRules, ...own.rules, limits, errors } as Rules<CoreSettings & Own>;
   const resolved = resolveOptions(scope, given, allRules, own.replacements);
   const limitRules = { ...documentLimitRules, ...own.limits } as Rules<DocumentLimitSettings & OwnLimits>;
-  return { ...resolved, limits: resolveOptions({ ...scope, within: 'limits' }, resolved.limits, limitRules) };
+  return {
+    ...resolved,
+    errors: resolveErrors(scope, resolved.errors, resolved.engine),
+    limits: resolveOptions({ ...scope, within: 'limits' }, resolved.limits, limitRules),
+  };
 }

@@ -178,7 +178,7 @@ class TrustedList {
     const entry = entries.get(id) ?? this.#loadUnknown(list, schema, id);
     if (entry === undefined) return undefined;
     params.query = 'errors' in entry ? '' : entry.source;
-    return this.#loader.select(schema, entry, params.operationName, source);
+    return this.#loader.select(schema, entry, params, source);
   }
 
   /** Validates and prepares other documents, yielding to the event loop, and then replaces the list with them. */

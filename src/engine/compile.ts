@@ -29,7 +29,7 @@ import {
 } from 'graphql';
 import { V17 } from '../execution/graphql-version.ts';
 import { resolveChannel, type TraceContext, trace } from '../execution/tracing.ts';
-import type { EngineSettings, MemoryAccount, ValidatedOperation } from '../execution/types.ts';
+import type { EngineSettings, ErrorMode, MemoryAccount, ValidatedOperation } from '../execution/types.ts';
 import { compilePosition } from './complete.ts';
 import {
   type Execution,
@@ -49,6 +49,7 @@ import type { SchemaSnapshot } from './schema-snapshot.ts';
 export interface Program {
   readonly schema: GraphQLSchema;
   readonly operation: OperationDefinitionNode;
+  readonly errorMode: ErrorMode;
   readonly rootType: GraphQLObjectType;
   readonly fragments: Readonly<Record<string, FragmentDefinitionNode>>;
   /** The `fieldResolver` option; undefined for graphql-js's default. */
@@ -74,7 +75,7 @@ const PART_SIZE = 512;
 
 /** Prepares an operation for compilation. */
 export function createProgram(
-  { schema, document, operation }: ValidatedOperation,
+  { schema, document, operation, errorMode }: ValidatedOperation,
   settings: EngineSettings,
 ): Program {
   const fragments: Record<string, FragmentDefinitionNode> = Object.create(null);
@@ -88,6 +89,7 @@ export function createProgram(
   return {
     schema,
     operation,
+    errorMode,
     rootType,
     fragments,
     fieldResolver: unlessDefault(

@@ -14,7 +14,7 @@ import {
 } from 'graphql';
 import { assertRuntimeType, notIterable, wrongTypeError } from '../execution/completion-errors.ts';
 import { V17 } from '../execution/graphql-version.ts';
-import { isThenable } from '../execution/types.ts';
+import { type ErrorMode, isThenable } from '../execution/types.ts';
 import type { Compiler, Program } from './compile.ts';
 import {
   addError,
@@ -69,12 +69,12 @@ function positionOf(
   type: GraphQLOutputType,
   keyText: StaticText | undefined,
 ): Position {
-  const nullable = !isNonNullType(type);
+  const acceptsNull = !isNonNullType(type);
   const inner = (isNonNullType(type) ? type.ofType : type) as GraphQLOutputType & GraphQLNullableType;
   const completeNonNull = completeType(compiler, plan, inner, keyText);
   const complete: Complete = (ex, value, path, info) => {
     if (value === null || value === undefined) {
-      if (!nullable) throw nonNullError(plan);
+      if (!acceptsNull) throw nonNullError(plan);
       writeStatic(ex, NULL);
       return undefined;
     }
@@ -83,11 +83,17 @@ function positionOf(
   };
   return {
     field: plan,
-    nullable,
+    acceptsNull,
+    nullable: catchesErrors(compiler.program.errorMode, acceptsNull),
     shape: shapeOf(inner),
     complete,
     direct: isLeafType(inner) ? directWrite(inner) : undefined,
   };
+}
+
+/** With NULL every position becomes null after its own errors, with HALT none but the root. */
+function catchesErrors(mode: ErrorMode, acceptsNull: boolean): boolean {
+  return mode === undefined ? acceptsNull : mode === 'NULL';
 }
 
 function completeType(

@@ -200,6 +200,8 @@ export interface FieldLocation {
 
 /** The field that an error belongs to. */
 export interface ErrorField {
+  readonly name: string;
+  readonly parentType: GraphQLObjectType;
   readonly nodes: readonly FieldNode[];
   /** Computed when an error first needs it. */
   location(): FieldLocation;
@@ -217,6 +219,7 @@ export type Shape = 'leaf' | 'object' | 'list';
  */
 export interface ErrorPosition {
   readonly field: ErrorField | undefined;
+  /** Whether an error sets this position to null: by its type, or by the mode of the operation. */
   readonly nullable: boolean;
   readonly shape: Shape;
 }
@@ -282,6 +285,8 @@ export type DirectWrite = (ex: Execution, value: unknown) => boolean;
 
 /** A response position that can be null or fail: a field, or the items of a list. */
 export interface Position extends ErrorPosition {
+  /** Whether a resolver may return null. */
+  readonly acceptsNull: boolean;
   readonly complete: Complete;
   /** The direct writer of a built-in scalar; undefined for other types. */
   readonly direct: DirectWrite | undefined;
@@ -299,8 +304,6 @@ export type Resolver = (
 export interface FieldPlan extends ErrorField {
   /** The response key: the alias, or the name. */
   readonly key: string;
-  readonly name: string;
-  readonly parentType: GraphQLObjectType;
   readonly definition: GraphQLField<unknown, unknown>;
   readonly type: GraphQLOutputType;
   /** `,"key":`. The brace of the object replaces the comma of its first field. */

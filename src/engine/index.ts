@@ -278,7 +278,7 @@ class Variants {
     if (this.#shared.memory.isExceeded) {
       this.#runs.clear();
       this.#only = undefined;
-      return undefined;
+      return this.#withoutVariant();
     }
     if (this.#conditions.length === 0) {
       this.#only ??= this.#compile();
@@ -286,12 +286,17 @@ class Variants {
     }
     const key = variantKey(this.#conditions, variables);
     if (key === undefined) return undefined;
-    let run = this.#runs.get(key);
-    if (run === undefined && this.#runs.size < MAX_VARIANTS) {
-      run = this.#compile();
-      this.#runs.set(key, run);
-    }
+    const known = this.#runs.get(key);
+    if (known !== undefined) return known;
+    if (this.#runs.size >= MAX_VARIANTS) return this.#withoutVariant();
+    const run = this.#compile();
+    this.#runs.set(key, run);
     return run;
+  }
+
+  /** graphql-js knows no error modes before version 17, so such an operation is compiled for one execution. */
+  #withoutVariant(): ProgramRun | undefined {
+    return this.#source.program.errorMode === undefined ? undefined : this.#compile();
   }
 
   #compile(): ProgramRun {

@@ -1,5 +1,5 @@
 import { GraphQLError, type GraphQLFormattedError, locatedError, type SourceLocation } from 'graphql';
-import { errorsText, noteThrown } from '../execution/graphql-error.ts';
+import { coordinates, errorsText, noteThrown } from '../execution/graphql-error.ts';
 import { V17 } from '../execution/graphql-version.ts';
 import type { ExecutionOutcome } from '../execution/types.ts';
 import {
@@ -133,10 +133,17 @@ function toGraphQLErrors(errors: readonly FieldError[]): GraphQLError[] {
   const limit = Error.stackTraceLimit;
   Reflect.set(Error, 'stackTraceLimit', 0);
   try {
-    return errors.map(toGraphQLError);
+    return errors.map(withCoordinate);
   } finally {
     Reflect.set(Error, 'stackTraceLimit', limit);
   }
+}
+
+function withCoordinate(fieldError: FieldError): GraphQLError {
+  const error = toGraphQLError(fieldError);
+  const { field } = fieldError;
+  if (field !== undefined) coordinates.set(error, `${field.parentType.name}.${field.name}`);
+  return error;
 }
 
 /** The parts of an execution that formatting its errors needs. */

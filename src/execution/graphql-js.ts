@@ -1,17 +1,22 @@
 import * as graphql from 'graphql';
 import {
+  type ASTNode,
+  type DirectiveNode,
   type DocumentNode,
   type ExecutionArgs,
   type ExecutionResult,
   type GraphQLError,
   type GraphQLFormattedError,
   type GraphQLSchema,
+  Kind,
+  TypeInfo,
   visit,
+  visitWithTypeInfo,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { StreamedResults } from '../../types/operation.ts';
-import { errorsText, toGraphQLError } from './graphql-error.ts';
+import { coordinates, errorsText, toGraphQLError } from './graphql-error.ts';
 import { optionalExport, V17 } from './graphql-version.ts';
 import { executeGuarded } from './guard.ts';
 import {
@@ -61,12 +66,54 @@ function executeOperation(
   settings: EngineSettings,
   run: Run,
 ): ReturnType<Engine> {
-  return (inputs) => {
-    const result = run(executionArgsWith(settings, operation, inputs), inputs);
-    return isThenable(result)
-      ? result.then((settled) => outcomeFromReturned(settled as ExecutionResult, settings, inputs))
-      : outcomeFromReturned(result as ExecutionResult, settings, inputs);
+  const executed = withErrorMode(operation);
+  const toOutcome = (result: ExecutionResult, inputs: ExecutionInputs): MaybePromise<ExecutionOutcome> => {
+    if (settings.coordinates === true) addCoordinates(result, operation);
+    const halted = operation.errorMode === 'HALT' ? toHalted(result) : result;
+    return outcomeFromReturned(halted, settings, inputs);
   };
+  return (inputs) => {
+    const result = run(executionArgsWith(settings, executed, inputs), inputs);
+    return isThenable(result)
+      ? result.then((settled) => toOutcome(settled as ExecutionResult, inputs))
+      : toOutcome(result as ExecutionResult, inputs);
+  };
+}
+
+/** graphql 17 has a directive for the mode NULL. It is added to the operation after the validation. */
+const NO_PROPAGATION: DirectiveNode = {
+  kind: Kind.DIRECTIVE,
+  name: { kind: Kind.NAME, value: 'experimental_disableErrorPropagation' },
+};
+
+function withErrorMode(validated: ValidatedOperation): ValidatedOperation {
+  if (validated.errorMode !== 'NULL') return validated;
+  const { document, operation } = validated;
+  const changed = { ...operation, directives: [...(operation.directives ?? []), NO_PROPAGATION] };
+  const definitions = document.definitions.map((node) => (node === operation ? changed : node));
+  return { ...validated, operation: changed, document: { ...document, definitions } };
+}
+
+/** graphql-js has no mode HALT: its result is that of the mode, but the other resolvers have run. */
+const toHalted = (result: ExecutionResult): ExecutionResult =>
+  result.errors === undefined || result.errors.length === 0 || result.data === undefined
+    ? result
+    : { errors: result.errors.slice(0, 1), data: null };
+
+/** An error of a field that an abstract type selects gets the coordinate of that type. */
+function addCoordinates({ errors = [] }: ExecutionResult, { schema, document }: ValidatedOperation): void {
+  if (errors.length === 0) return;
+  const types = new TypeInfo(schema);
+  const fields = new Map<ASTNode, string>();
+  const enter = (node: ASTNode): void => {
+    const parent = types.getParentType();
+    if (node.kind === Kind.FIELD && parent) fields.set(node, `${parent.name}.${node.name.value}`);
+  };
+  visit(document, visitWithTypeInfo(types, { enter }));
+  for (const error of errors) {
+    const coordinate = error.path && error.nodes?.[0] && fields.get(error.nodes[0]);
+    if (coordinate !== undefined) coordinates.set(error, coordinate);
+  }
 }
 
 function outcomeFromReturned(
@@ -394,8 +441,9 @@ export function incrementalDirectives(document: DocumentNode): ReadonlySet<strin
 /** Executes an operation with graphql-js: the first payload is the outcome, the others are its `rest`. */
 export const executeIncrementally: IncrementalEngine = (operation, settings, format) => {
   const execute = EXECUTORS[format] as ExecuteIncrementally;
+  const executed = withErrorMode(operation);
   return (inputs) => {
-    const args = executionArgsWith(settings, operation, inputs);
+    const args = executionArgsWith(settings, executed, inputs);
     const { caching } = settings;
     const track = caching && createTracker(caching, inputs);
     const onResult = (returned: ExecutionResult | IncrementalResults): ExecutionOutcome =>

@@ -125,6 +125,7 @@ class ObservedPrepared implements Complete<PreparedOperation> {
   readonly source: PreparedOperation['source'];
   readonly document: PreparedOperation['document'];
   readonly operation: PreparedOperation['operation'];
+  readonly errorMode: PreparedOperation['errorMode'];
   readonly cost: PreparedOperation['cost'];
   readonly maxErrors: PreparedOperation['maxErrors'];
   readonly price: PreparedOperation['price'];
@@ -138,6 +139,7 @@ class ObservedPrepared implements Complete<PreparedOperation> {
     this.source = prepared.source;
     this.document = prepared.document;
     this.operation = prepared.operation;
+    this.errorMode = prepared.errorMode;
     this.cost = prepared.cost;
     this.maxErrors = prepared.maxErrors;
     this.price = prepared.price;

@@ -30,7 +30,12 @@ export interface GraphQLParams {
   operationName: string | undefined;
   variables: Record<string, unknown> | undefined;
   extensions: Record<string, unknown> | undefined;
+  /** The parameter `onError` as received; the option `errors.modes` decides what it means. */
+  readonly onError?: unknown;
 }
+
+/** What a failed field becomes (the GraphQL proposal "onError"); undefined for `PROPAGATE`. */
+export type ErrorMode = 'NULL' | 'HALT' | undefined;
 
 /** One operation of a document that passed parsing, limits and validation. */
 export interface ValidatedOperation {
@@ -39,6 +44,7 @@ export interface ValidatedOperation {
   readonly source: string;
   readonly document: DocumentNode;
   readonly operation: OperationDefinitionNode;
+  readonly errorMode?: ErrorMode;
   /** The cost, measured before validation; the operations of one batch share the limits. */
   readonly cost?:
     | { readonly fields: number; readonly rootFields: number; readonly introspection: number }
@@ -207,6 +213,8 @@ export interface EngineSettings {
   maxErrors: number;
   /** Omits "Did you mean ...?" from messages. */
   hideSuggestions: boolean;
+  /** Field errors get the coordinate of their field (the option `errors.coordinate`). */
+  coordinates?: boolean;
   /** Compiles the cost of an operation; undefined without the options `cost` and `budget`. */
   price?: ((operation: ValidatedOperation, account: MemoryAccount) => Price) | undefined;
   /** The cache policies; undefined if caching is off. */

@@ -366,8 +366,15 @@ function createTargetReader({ documents }: Pick<HttpSettings, 'documents'>): (ur
   const isById = documents !== undefined;
   const parse = cacheByText((url) => parseTarget(url, isById), TARGETS);
   return (url) => {
-    const { query, document, operationName, variables, extensions } = parse(url);
-    return { query, document, operationName, variables: variables.copy(), extensions: extensions.copy() };
+    const { query, document, operationName, variables, extensions, onError } = parse(url);
+    return {
+      query,
+      document,
+      operationName,
+      variables: variables.copy(),
+      extensions: extensions.copy(),
+      onError,
+    };
   };
 }
 
@@ -383,6 +390,7 @@ function parseTarget(url: string, isById: boolean): ParsedTarget {
     operationName: raw.operationName,
     variables: new JsonParameter('variables', raw.variables),
     extensions,
+    onError: raw.onError,
   };
 }
 
@@ -446,6 +454,7 @@ function paramsFromObject(body: unknown, { documents }: Pick<HttpSettings, 'docu
     operationName: optionalString(member('operationName')),
     variables: optionalObject('variables', member('variables')),
     extensions,
+    onError: member('onError'),
   };
 }
 

@@ -503,9 +503,10 @@ function groupNameOf(
   { params, extensions }: { readonly params: GraphQLParams; readonly extensions: string | undefined },
   key: ShareKey,
 ): string | undefined {
-  const { operationName, variables, query } = params;
+  const { operationName, variables, query, onError } = params;
   let isExact = true;
-  const name = JSON.stringify([key, operationName, variables, query, extensions], (_, value: unknown) => {
+  const parts = [key, operationName, variables, query, extensions, onError];
+  const name = JSON.stringify(parts, (_, value: unknown) => {
     if (typeof value === 'number' && !Number.isFinite(value)) isExact = false;
     return sortMembers(value);
   });

@@ -1,5 +1,6 @@
 import { defaultFieldResolver, defaultTypeResolver, printSchema } from 'graphql';
 import { createErrorFormatter, createErrorMask } from '../../src/core/errors.ts';
+import { V17 } from '../../src/execution/graphql-version.ts';
 import type { EngineSettings } from '../../src/execution/types.ts';
 import { type Behaviour, type Profile, source } from './behaviour.ts';
 import { readChoices } from './choices.ts';
@@ -69,10 +70,12 @@ export async function both(fuzzed: FuzzCase): Promise<Compared> {
   return { reference, guarded, ours, isWritable };
 }
 
+const NO_ERROR_OPTIONS = { modes: [], coordinate: false, capabilities: false };
+
 /** Half of the cases mask their errors; some have a `fieldResolver` and a `typeResolver`. */
 function optionsOf(seed: number): EngineSettings {
   const reporter = { report: () => undefined };
-  const options = { formatError: undefined };
+  const options = { formatError: undefined, errors: NO_ERROR_OPTIONS };
   const format = { debug: seed % 4 === 1, hideSuggestions: false };
   const masking = {
     formatErrors: createErrorFormatter(options, reporter, format),
@@ -95,7 +98,9 @@ async function execute(
     unhandled.push(reason);
   };
   process.on('unhandledRejection', notice);
-  const run = prepare(engine, random.schema, query.text, optionsOf(seed));
+  // graphql-js has this mode since version 17.
+  const mode = V17 && seed % 3 === 0 ? 'NULL' : undefined;
+  const run = prepare(engine, random.schema, query.text, optionsOf(seed), undefined, mode);
   const results: Result[] = [];
   let hasAsyncLists = false;
   for (const [index, variableValues] of query.variables.entries()) {
