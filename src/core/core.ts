@@ -2,7 +2,12 @@ import { assertValidSchema, GraphQLSchema, version, versionInfo } from 'graphql'
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ContextDetails, SharedOperation } from '../../types/subscriptions.ts';
 import type { GuardedStore } from '../cache/store.ts';
-import { createErrorReporter, isDevelopment, noteUnsupportedVersion } from '../diagnostics/logging.ts';
+import {
+  createErrorReporter,
+  isDevelopment,
+  noteUnsupportedVersion,
+  type Reporter,
+} from '../diagnostics/logging.ts';
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
 import { type EngineSettings, type ErrorOrigin, withNativePromise } from '../execution/types.ts';
 import { createHostCheck, type HostCheck } from '../http/routing.ts';
@@ -115,24 +120,10 @@ export const hasHandler = (schema: GraphQLSchema): boolean => schemasOfHandlers.
 export function createCore(scope: OptionScope, schema: unknown, settings: CoreSettings): GraphQLCore {
   if (!isSupportedVersion(versionInfo)) noteUnsupportedVersion(version, SUPPORTED_VERSIONS);
   assertIncremental(scope, schema, settings);
-  const debug = isDevelopment();
   const reporter = createErrorReporter(settings.onError);
-  // Suggestions reveal names of the schema and help only in development.
-  const hideSuggestions = !(settings.suggestions ?? (debug && settings.introspection !== false));
-  const masking = { debug, hideSuggestions };
-  const formatErrors = createErrorFormatter(settings, reporter, masking);
   const admission = createAdmission(settings, schema);
-  const engineSettings: EngineSettings = {
-    fieldResolver: settings.fieldResolver,
-    typeResolver: settings.typeResolver,
-    maxErrors: settings.limits.errors,
-    hideSuggestions,
-    coordinates: settings.errors.coordinate,
-    price: admission.price,
-    caching: settings.createCaching?.(schema),
-    formatErrors,
-    maskError: createErrorMask(settings, reporter, masking),
-  };
+  const engineSettings = createEngineSettings(schema, settings, reporter, admission.price);
+  const { formatErrors } = engineSettings;
   const { context, rootValue } = settings;
   const report = (error: unknown): void => reporter.reportBackground(error, errorDetails(undefined));
   const source = schemaSource(scope, schema, settings.errors);
@@ -158,6 +149,29 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     formatErrors,
     reportError: (error, origin) => reporter.report(error, errorDetails(origin)),
     reportForwardedError: (error, origin) => reporter.reportForwarded(error, errorDetails(origin)),
+  };
+}
+
+function createEngineSettings(
+  schema: unknown,
+  settings: CoreSettings,
+  reporter: Pick<Reporter, 'report'>,
+  price: EngineSettings['price'],
+): EngineSettings {
+  const debug = isDevelopment();
+  // Suggestions reveal names of the schema and help only in development.
+  const hideSuggestions = !(settings.suggestions ?? (debug && settings.introspection !== false));
+  const masking = { debug, hideSuggestions };
+  return {
+    fieldResolver: settings.fieldResolver,
+    typeResolver: settings.typeResolver,
+    maxErrors: settings.limits.errors,
+    hideSuggestions,
+    coordinates: settings.errors.coordinate,
+    price,
+    caching: settings.createCaching?.(schema),
+    formatErrors: createErrorFormatter(settings, reporter, masking),
+    maskError: createErrorMask(settings, reporter, masking),
   };
 }
 
