@@ -1,5 +1,5 @@
 import type { Stats } from 'node:fs';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ByteSize, Duration, Hook } from './connect.ts';
 
 /** Limits of the memory cache of one `staticFiles` middleware. */
@@ -148,6 +148,12 @@ export interface StaticFilesOptions {
    */
   compress?: boolean | CompressOptions | undefined;
   /**
+   * Additions to HTML pages: a configuration, a Content-Security-Policy with the hashes of their inline code, and
+   * the integrity of their scripts and styles. Needs the package `parse5-html-rewriting-stream`.
+   * @default none
+   */
+  pages?: PagesOptions | undefined;
+  /**
    * Limits of the memory cache. `false` caches no bodies.
    * @default an eighth of the memory, at most 256 MiB for all middlewares; 8 MiB per file; always revalidated
    */
@@ -158,6 +164,48 @@ export interface StaticFilesOptions {
    * @default none
    */
   setHeaders?: Hook<[res: ServerResponse, path: string, stat: Stats], void> | undefined;
+}
+
+/** What is added to each HTML file. The result is a page of its own, with its own ETag and codings. */
+export interface PagesOptions {
+  /**
+   * Returns a JSON value for the scripts of the page, in `<script type="application/json" id="app-config">`. It is
+   * called for each check of a page, and the page changes with its value. Everybody who can load the page can read it.
+   * @default none
+   */
+  config?: (() => unknown) | undefined;
+  /**
+   * A Content-Security-Policy that allows the inline scripts and styles which the page has in its file. A string is the
+   * policy, `true` a policy for own files. A policy that earlier middleware has set is used in its place.
+   * @default false
+   */
+  csp?: boolean | string | PagePolicyOptions | undefined;
+  /**
+   * Whether own scripts and styles get the attribute `integrity`, and the response `Integrity-Policy`, with which
+   * browsers refuse every script whose bytes are others.
+   * @default false
+   */
+  integrity?: boolean | undefined;
+}
+
+/** The Content-Security-Policy of pages. */
+export interface PagePolicyOptions {
+  /**
+   * The policy without the sources of inline code.
+   * @default "default-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'; object-src 'none'"
+   */
+  policy?: string | undefined;
+  /**
+   * Whether browsers only report what they would refuse (`Content-Security-Policy-Report-Only`).
+   * @default false
+   */
+  reportOnly?: boolean | undefined;
+  /**
+   * Whether each response has a new nonce in place of hashes. Such a page has no ETag and `Cache-Control: no-store`. A
+   * function returns the nonce, such as that of an earlier middleware.
+   * @default false
+   */
+  nonce?: boolean | ((req: IncomingMessage, res: ServerResponse) => string) | undefined;
 }
 
 /** A content coding for which a compressed copy may exist: `.br`, `.zst` or `.gz`. */

@@ -7,6 +7,7 @@ import type { CompressedCodings } from './compress.ts';
 import type { FileDeltas } from './dictionaries.ts';
 import type { Dependency } from './load.ts';
 import type { CacheSettings } from './options.ts';
+import type { Page } from './pages.ts';
 import type { FileVersion, NotFound } from './root.ts';
 
 /** The content of a file that may be compressed. */
@@ -31,6 +32,8 @@ export interface LoadedFile {
   /** All paths whose stat decided that this file is served. */
   readonly dependencies: readonly Dependency[];
   readonly uncompressed: Representation;
+  /** The additions of an HTML file; undefined for all other files and without the option `pages`. */
+  readonly page: Page | undefined;
   /** Representations from precompressed copies; empty for most files. */
   readonly precompressed: readonly Representation[];
   /** Codings that are created while the file is served; undefined without the option `compress`. */
@@ -78,6 +81,8 @@ export interface Metadata {
   readonly acceptRanges: boolean;
   /** The value of `Use-As-Dictionary` (RFC 9842 §2.1). */
   readonly useAsDictionary?: string | undefined;
+  /** The headers of the option `pages`; undefined for a file that it does not change. */
+  readonly page?: HeaderList | undefined;
 }
 
 /**
@@ -145,6 +150,7 @@ export class Representation implements Validators {
       headers.push('Last-Modified', this.#lastModified);
     if (vary !== undefined) headers.push('Vary', vary);
     if (acceptRanges) headers.push('Accept-Ranges', 'bytes');
+    if (this.metadata.page !== undefined) headers.push(...this.metadata.page);
     // Browsers must not sniff the type: text that a user uploaded could otherwise run as a script.
     headers.push('X-Content-Type-Options', 'nosniff');
   }

@@ -17,8 +17,9 @@ import {
 import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
 import { Compressor } from './compress.ts';
 import { etagPackage } from './hash.ts';
-import { loadFile, stillResolves } from './load.ts';
+import { type LoadOptions, loadFile, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
+import { Pages } from './pages.ts';
 import { hasDotSegment, isNavigation, mayBePage, parseRequestPath, targetOf } from './path.ts';
 import {
   failResponse,
@@ -55,9 +56,12 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
   const compressor = compressorFor(files, settings);
   const breaker = new CircuitBreaker();
   const etags = new BackgroundEtags(settings);
+  const pages = settings.pages && new Pages(settings.pages, files, settings);
+  const load: ServeContext['load'] = (urlPath, { isPopular }) =>
+    loadFile(files, urlPath, settings, { isPopular, compressor, pages });
   const checker = new Coalescer({
     cache,
-    load: (urlPath, { isPopular }) => loadFile(files, urlPath, settings, { isPopular, compressor }),
+    load,
     stillResolves: (file) => stillResolves(files, file, settings),
     allowsSync: (dependencies) => files.allowsSync(dependencies),
     isUnchangedSync: (dependencies) => files.isUnchangedSync(dependencies),
@@ -68,7 +72,7 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
     maxRunning: isDirectory ? MAX_CHECKS_IN_POOL : Number.POSITIVE_INFINITY,
   });
   const sender = isDirectory ? new DiskSender(breaker, new BufferPool(READ_BUFFER_BYTES)) : files;
-  return createCacheHandler({ settings, cache, checker, etags, sender });
+  return createCacheHandler({ settings, cache, checker, etags, sender, load, pages });
 }
 
 /** Creates the compressor of the files that are compressed while they are served. */
@@ -87,7 +91,7 @@ function compressorFor(
 
 /** Creates a handler for the files of a directory or source: it serves those in the cache of the context. */
 function createCacheHandler(context: ServeContext): StaticHandler {
-  const { settings, cache } = context;
+  const { settings, cache, pages } = context;
   etagPackage.preload();
   sendPackage.preload();
   return (req, res, nextHandler) => {
@@ -98,11 +102,20 @@ function createCacheHandler(context: ServeContext): StaticHandler {
       ? observeRequest({ req, res, next: nextHandler }, cached?.file !== undefined)
       : nextHandler;
     if (!isRead) return refuseMethod({ req, res, next }, settings);
+    if (pages !== undefined) pages.mount ??= mountOf(req);
     if (cached?.isLiteral === true) return serve(new FileRequest(req, res, next, cached, context));
     const urlPath = acceptPath({ req, res, next }, settings);
     if (urlPath === undefined) return;
     serve(new FileRequest(req, res, next, cache.getOrCreate(urlPath), context));
   };
+}
+
+/** The path of the mount, as the client sees it. */
+function mountOf({ url = '', originalUrl = url }: ConnectRequest): string {
+  const path = withoutQuery(originalUrl);
+  const below = withoutQuery(url);
+  if (path.endsWith(below)) return path.slice(0, path.length - below.length);
+  return below === '/' ? path : '';
 }
 
 function withoutQuery(url: string): string {
@@ -141,6 +154,8 @@ interface ServeContext {
   readonly etags: BackgroundEtags;
   /** Sends bodies that are not in memory. */
   readonly sender: Pick<DiskSender, 'send'>;
+  readonly load: (urlPath: string, options: LoadOptions) => Promise<LoadResult>;
+  readonly pages: Pages | undefined;
 }
 
 /**
@@ -257,6 +272,10 @@ function respondWithFile(request: FileRequest, file: LoadedFile): void {
     request.next(startedBefore());
     return;
   }
+  if (file.page !== undefined && file.uncompressed.body === undefined) {
+    makeAgain(request, file);
+    return;
+  }
   if (file.uncompressed.tag === undefined && needsEtag(request, file)) {
     waitForEtag(request, file);
     return;
@@ -269,6 +288,20 @@ function respondWithFile(request: FileRequest, file: LoadedFile): void {
     return;
   }
   if (plan !== undefined) request.context.sender.send(request, plan, () => retry(request));
+}
+
+/** Makes a page again whose body was evicted: no file has its bytes. */
+function makeAgain(request: FileRequest, { uncompressed }: LoadedFile): void {
+  const { entry, context } = request;
+  context.load(entry.urlPath, { isPopular: false }).then(
+    (result) => {
+      const made = result.kind === 'file' ? result.uncompressed : undefined;
+      if (made?.body !== undefined && made.tag === uncompressed.tag)
+        context.cache.keepBody(entry, uncompressed, made.body);
+      if (!isFinished(request.res)) respond(request, undefined, result);
+    },
+    (error: unknown) => respond(request, error, undefined),
+  );
 }
 
 /** Whether a condition can be decided only when the file is hashed, which happens in the background. */

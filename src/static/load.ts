@@ -9,6 +9,7 @@ import { FileDeltas } from './dictionaries.ts';
 import { etagOfBytes } from './hash.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
+import type { Pages, RenderedPage } from './pages.ts';
 import { mayBePage } from './path.ts';
 import {
   etagOfVersion,
@@ -55,6 +56,8 @@ export interface Files {
   ): Promise<OpenedFile | NotFound | undefined>;
   /** Opens a file again that was inside the root. */
   reopen(realPath: string): Promise<OpenedFile | undefined>;
+  /** Returns the names in a folder, given as its path below the root with a slash at the end; undefined without one. */
+  names(folder: string, settings: StaticSettings): Promise<readonly string[] | undefined>;
   /** Whether a path still leads to the same real path inside the root. */
   resolvesTo(path: string, realPath: string, settings: StaticSettings): MaybePromise<boolean>;
   /** Whether the event loop may check these paths itself. */
@@ -87,6 +90,10 @@ export interface LoadOptions {
   readonly isPopular: boolean;
   /** Compresses the file while it is served. */
   readonly compressor?: Compressor | undefined;
+  /** Changes HTML files while they are served. */
+  readonly pages?: Pages | undefined;
+  /** Whether the whole body is needed, whatever its size. */
+  readonly needsBody?: boolean;
 }
 
 /** Resolves, opens, reads and hashes the file for a URL path. Repeats this if the file changes meanwhile. */
@@ -137,7 +144,8 @@ async function loadOnce(
   const file = await files.open(found.path, found.version, settings);
   if (file === undefined || 'kind' in file) return file;
   try {
-    const snapshot = await takeSnapshot(file, settings, options);
+    const needsBody = options.pages?.accepts(found.path) === true;
+    const snapshot = await takeSnapshot(file, settings, needsBody ? { ...options, needsBody } : options);
     if (snapshot === 'not-a-file') return notFound('not a regular file');
     return snapshot && (await assemble({ files, found, file, snapshot, settings, options }));
   } finally {
@@ -155,42 +163,71 @@ interface Parts {
 }
 
 async function assemble(parts: Parts): Promise<LoadedFile> {
-  const { files, found, file, snapshot, settings, options } = parts;
+  const { found, file, snapshot, settings } = parts;
   const { path, filePath } = found;
   const { realPath } = file;
   const type = mediaTypeOf(path);
-  const copies = await findPrecompressed(files, path, snapshot, settings, options);
+  const content = await contentOf(parts);
+  const { copies, page } = content;
   const cacheControl = settings.cacheControl(filePath);
-  const { vary, useAsDictionary, create } = codingsFor(parts, type, cacheControl, copies.files.length > 0);
+  const { vary, useAsDictionary, create } = codingsFor(parts, content, type, cacheControl);
   const { acceptRanges } = settings;
-  const common = { type, cacheControl, vary, acceptRanges, useAsDictionary };
-  const snapshots = [snapshot, ...copies.files.map((copy) => copy.snapshot)];
+  const common = { type, cacheControl, vary, acceptRanges, useAsDictionary, page: page?.headers };
+  const snapshots = [snapshot, ...copies.map((copy) => copy.snapshot)];
   // Depends on the version that was read, not on that of the first stat: the file may have been replaced in
   // between.
-  const uncompressed = representationOf({ path, realPath, snapshot, coding: undefined }, common, settings);
+  const shown = { path, realPath, snapshot: content.snapshot, coding: undefined };
+  const uncompressed = representationOf(shown, common, settings, content.size);
   return {
     kind: 'file',
-    dependencies: [...found.dependencies, uncompressed, ...copies.dependencies],
+    dependencies: [...found.dependencies, uncompressed, ...content.dependencies],
     uncompressed,
+    page: page?.page,
     ...create(realPath, uncompressed),
     precompressed:
-      copies.files.length === 0 ? NONE : copies.files.map((copy) => representationOf(copy, common, settings)),
+      copies.length === 0 ? NONE : copies.map((copy) => representationOf(copy, common, settings)),
     stats: snapshot.stats,
     isRacilyClean:
       snapshots.some((read) => read.isRacilyClean) ||
-      copies.dependencies.some(({ version }) => version !== undefined && isRacilyClean(version, Date.now())),
+      content.dependencies.some(({ version }) => version !== undefined && isRacilyClean(version, Date.now())),
     changedAt: Math.max(...snapshots.map(({ version }) => Number(version.ctimeNs / 1_000_000n))),
   };
+}
+
+/** What a file is sent as: its bytes with their copies, or the page that is made of them. */
+interface Content {
+  readonly snapshot: Snapshot;
+  readonly size: number;
+  /** Files whose stat decided the result. */
+  readonly dependencies: readonly Dependency[];
+  readonly copies: readonly FileToRepresent[];
+  readonly page: RenderedPage | undefined;
+}
+
+async function contentOf({ files, found, snapshot, settings, options }: Parts): Promise<Content> {
+  const { pages } = options;
+  if (pages === undefined || snapshot.body === undefined || !pages.accepts(found.path)) {
+    const copies = await findPrecompressed(files, found.path, snapshot, settings, options);
+    const size = Number(snapshot.version.size);
+    return { snapshot, size, dependencies: copies.dependencies, copies: copies.files, page: undefined };
+  }
+  const page = await pages.render(found.filePath, snapshot.body);
+  const { body, etag: contentEtag, dependencies } = page;
+  const etag = settings.etag === 'none' ? undefined : contentEtag;
+  // The time of the file does not change with the page. Its compressed copies are not copies of the page.
+  const made = { ...snapshot, body, etag, contentEtag, modified: undefined };
+  return { snapshot: made, size: body.length, dependencies, copies: [], page };
 }
 
 function representationOf(
   { path, realPath, coding, snapshot: { version, body, etag, modified } }: FileToRepresent,
   common: Omit<Metadata, 'size' | 'coding'>,
   settings: StaticSettings,
+  size: number = Number(version.size),
 ): Representation {
-  const { type, cacheControl, vary, acceptRanges, useAsDictionary } = common;
+  const { type, cacheControl, vary, acceptRanges, useAsDictionary, page } = common;
   return new Representation(
-    { coding, type, size: Number(version.size), cacheControl, vary, acceptRanges, useAsDictionary },
+    { coding, type, size, cacheControl, vary, acceptRanges, useAsDictionary, page },
     { path, realPath, version, body },
     {
       tag: etag && etagForCoding(etag, coding),
@@ -313,7 +350,8 @@ async function readContent(
   const size = Number(version.size);
   const { cache, maxEagerBodyBytes, maxEagerHashBytes, etag: kind } = settings;
   const maxBodyBytes = options.isPopular ? cache.maxFileBytes : maxEagerBodyBytes;
-  const isCached = size <= Math.min(maxBodyBytes, cache.maxBytes ?? Number.POSITIVE_INFINITY);
+  const isCached =
+    options.needsBody === true || size <= Math.min(maxBodyBytes, cache.maxBytes ?? Number.POSITIVE_INFINITY);
   const body = isCached ? await file.read(size) : undefined;
   // Another write could leave the timestamps of a racily clean file unchanged: the response might stream
   // other bytes than the hashed bytes.
@@ -426,12 +464,12 @@ interface FileCodings {
 
 /** Decides which codings of a file are created. Files with compressed copies get no others but deltas. */
 function codingsFor(
-  { files, found: { filePath }, snapshot: { version, contentEtag: etag }, options: { compressor } }: Parts,
+  { files, found: { filePath }, options: { compressor } }: Parts,
+  { size, copies, snapshot: { contentEtag: etag } }: Content,
   type: string,
   cacheControl: string | undefined,
-  hasCopies: boolean,
 ): FileCodings {
-  const size = Number(version.size);
+  const hasCopies = copies.length > 0;
   if (etag === undefined || compressor?.accepts(type, size) !== true)
     return { vary: hasCopies ? ENCODING : undefined, useAsDictionary: undefined, create: none };
   const { deltas } = compressor;
@@ -440,7 +478,12 @@ function codingsFor(
     vary: useAsDictionary === undefined ? ENCODING : `${ENCODING}, Available-Dictionary`,
     useAsDictionary,
     create: (realPath, identity) => {
-      const content = { size, etag, read: () => readAgain(files, realPath, size, etag) };
+      // A page is not in a file: it is compressed while it is in memory.
+      const read =
+        identity.metadata.page === undefined
+          ? () => readAgain(files, realPath, size, etag)
+          : async () => identity.body;
+      const content = { size, etag, read };
       return {
         createdCodings: hasCopies ? undefined : new CompressedCodings(compressor, content, identity),
         deltas:

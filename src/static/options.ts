@@ -1,9 +1,11 @@
-import { validateHeaderValue } from 'node:http';
+import { type IncomingMessage, type ServerResponse, validateHeaderValue } from 'node:http';
 import { resolve } from 'node:path';
 import { types } from 'node:util';
 import * as zlib from 'node:zlib';
 import type {
   CompressOptions,
+  PagePolicyOptions,
+  PagesOptions,
   Precompressed,
   StaticCacheOptions,
   StaticFilesOptions,
@@ -23,6 +25,7 @@ import {
   isString,
   oneOf,
   optionalFunction,
+  optionError,
   type Rules,
   resolveOptions,
   rule,
@@ -30,6 +33,7 @@ import {
   wrongReturnValue,
 } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
+import { needsScriptHashes } from './policy.ts';
 
 /**
  * Returns the `Cache-Control` value for a file, given as its path below the root; undefined sends no header.
@@ -145,7 +149,15 @@ export interface CacheSettings {
 }
 
 /** Options whose default is not a value. */
-type WithoutDefault = 'html' | 'index' | 'fallback' | 'notFound' | 'maxAge' | 'cache' | 'setHeaders';
+type WithoutDefault =
+  | 'pages'
+  | 'html'
+  | 'index'
+  | 'fallback'
+  | 'notFound'
+  | 'maxAge'
+  | 'cache'
+  | 'setHeaders';
 type ResolvedOptions = WithDefaults<Omit<StaticFilesOptions, WithoutDefault>> &
   Required<Pick<StaticFilesOptions, WithoutDefault>>;
 
@@ -197,6 +209,7 @@ const RULES: Rules<ResolvedOptions> = {
     "a boolean, or a list of 'br', 'zstd', 'gzip'",
   ),
   compress: rule<boolean | CompressOptions>(false, isEither(isBoolean, isObject), 'a boolean, or an object'),
+  pages: rule(undefined, isObject, 'an object with config, csp or integrity'),
   cache: rule(undefined, isEither(isOneOf(false), isObject), 'false, or an object'),
   setHeaders: optionalFunction(),
 };
@@ -259,6 +272,72 @@ function resolveDictionaries(given: Dictionaries): DictionarySettings | undefine
   return { previous: given === true ? [] : [given].flat().map((path) => resolve(path)) };
 }
 
+/** The option `pages` after checks. */
+export interface PageSettings {
+  readonly config: (() => unknown) | undefined;
+  readonly csp: PolicySettings | undefined;
+  readonly integrity: boolean;
+}
+
+/** The option `pages.csp` after checks. */
+interface PolicySettings {
+  readonly policy: string;
+  readonly reportOnly: boolean;
+  readonly nonce: true | ((req: IncomingMessage, res: ServerResponse) => string) | undefined;
+}
+
+type ResolvedPages = Omit<PageSettings, 'csp'> & { readonly csp: boolean | string | PagePolicyOptions };
+type ResolvedPolicy = Omit<PolicySettings, 'nonce'> & Pick<WithDefaults<PagePolicyOptions>, 'nonce'>;
+
+const OWN_FILES =
+  "default-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'; object-src 'none'";
+const POLICY = /^[a-z-]+(?:[ \t][^;,\r\n]*)?(?:;\s*(?:[a-z-]+(?:[ \t][^;,\r\n]*)?)?)*$/i;
+const ACCEPTED_POLICY = `a Content-Security-Policy such as "default-src 'self'"`;
+const isPolicy = (value: unknown): boolean => isString(value) && POLICY.test(value) && isCacheControl(value);
+
+const PAGE_RULES: Rules<ResolvedPages> = {
+  config: rule<ResolvedPages['config']>(undefined, isFunction, 'a function that returns a JSON value'),
+  csp: rule<ResolvedPages['csp']>(
+    false,
+    isEither(isBoolean, isPolicy, isObject),
+    `a boolean, ${ACCEPTED_POLICY}, or an object`,
+  ),
+  integrity: flag(false),
+};
+
+const POLICY_RULES: Rules<ResolvedPolicy> = {
+  policy: rule(OWN_FILES, isPolicy, ACCEPTED_POLICY),
+  reportOnly: flag(false),
+  nonce: rule<ResolvedPolicy['nonce']>(
+    false,
+    isEither(isBoolean, isFunction),
+    'a boolean, or a function that returns the nonce of a response',
+  ),
+};
+
+const PAGES_SCOPE = { ...STATIC_OPTIONS, page: 'pages', within: 'pages' };
+
+/** Checks the option `pages`. */
+function resolvePagesOptions(given: PagesOptions | undefined): PageSettings | undefined {
+  if (given === undefined) return undefined;
+  const { config, csp, integrity } = resolveOptions(PAGES_SCOPE, given, PAGE_RULES);
+  const policy = resolvePolicy(csp);
+  if (config === undefined && policy === undefined && !integrity) return undefined;
+  if (policy !== undefined && needsScriptHashes(policy.policy) && policy.nonce === undefined && !integrity)
+    throw optionError(
+      PAGES_SCOPE,
+      `option "pages.csp" has 'strict-dynamic', which needs the hash of each script; set "pages.integrity" or "pages.csp.nonce" to true`,
+    );
+  return { config, csp: policy, integrity };
+}
+
+function resolvePolicy(given: ResolvedPages['csp']): PolicySettings | undefined {
+  if (given === false) return undefined;
+  const options = given === true ? {} : isString(given) ? { policy: given } : given;
+  const resolved = resolveOptions({ ...PAGES_SCOPE, within: 'pages.csp' }, options, POLICY_RULES);
+  return { ...resolved, nonce: resolved.nonce === false ? undefined : resolved.nonce };
+}
+
 /** Replacements for options of serve-static, send and sirv, for error messages. */
 const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   hidden: "use dotfiles: 'allow'",
@@ -296,6 +375,7 @@ export interface StaticSettings {
   readonly extensions: readonly string[];
   readonly precompressed: readonly Precompressed[];
   readonly compress: CompressSettings | undefined;
+  readonly pages: PageSettings | undefined;
   readonly cache: CacheSettings;
   readonly setHeaders: StaticFilesOptions['setHeaders'];
   /** Whether to refuse names that Windows maps to another file or to a device. */
@@ -346,6 +426,7 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     extensions,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
     compress: resolveCompressOptions(options.compress),
+    pages: resolvePagesOptions(options.pages),
     cache,
     setHeaders,
     rejectWindowsNames: process.platform === 'win32',

@@ -100,6 +100,12 @@ function checkSegments(path: string, options: { rejectWindowsNames: boolean }): 
   return { path };
 }
 
+/** Whether a request can name a file or folder in its usual spelling. */
+export function isServedName(name: string, options: { rejectWindowsNames: boolean }): boolean {
+  if (name === '' || name.includes('/') || hasControlOrBackslash(name)) return false;
+  return !(options.rejectWindowsNames && isReservedOnWindows(name));
+}
+
 /** Whether Windows opens a device, or a file of another name, for this name. */
 function isReservedOnWindows(segment: string): boolean {
   return WINDOWS_DEVICE.test(segment) || WINDOWS_SPECIAL.test(segment);

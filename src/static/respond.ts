@@ -71,8 +71,10 @@ export function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | u
     const returned: unknown = setHeaders(res, file.uncompressed.path, file.stats);
     if (isThenable(returned)) returned.then(undefined, warnOfRejection);
   }
+  if (file.page?.hasNonce === false) file.page.extendPolicies(res);
   const preset = presetHeadersOf(res);
   if (res.statusCode !== 200 && request.status === 200) request.status = presetStatus(request, statusBefore);
+  if (file.page?.hasNonce === true) return void file.page.sendWithNonce(request, file);
   const representation =
     file.createdCodings === undefined && file.deltas === undefined
       ? negotiateCoding(file, req.headers['accept-encoding'])
@@ -212,6 +214,7 @@ function sendOtherStatus(
   const headers = bodyHeaders(metadata, metadata.size, metadata.type);
   if (metadata.vary !== undefined) headers.push('Vary', metadata.vary);
   headers.push('Cache-Control', 'no-cache', 'X-Content-Type-Options', 'nosniff');
+  if (metadata.page !== undefined) headers.push(...metadata.page);
   return sendAll(request, representation, { status: request.status, headers, preset });
 }
 
@@ -495,7 +498,7 @@ export function isAborted(res: ServerResponse): boolean {
 }
 
 /** Reports a problem of the system as a process warning. An equal message is repeated at most once a minute. */
-const warnOfSystem: (error: Error) => void = createWarningLog({
+export const warnOfSystem: (error: Error) => void = createWarningLog({
   owner: 'staticFiles',
   type: 'StaticWarning',
   code: 'ESPALIER_STATIC',

@@ -114,6 +114,31 @@ export class RootDirectory implements Files {
     return typeof realPath === 'string' ? openRealPath(realPath) : realPath;
   }
 
+  /** Leaves out links that lead out of the root. A folder that is replaced meanwhile has no names. */
+  async names(folder: string, settings: StaticSettings): Promise<readonly string[] | undefined> {
+    try {
+      const path = this.pathOf(folder.replace(/\/$/, ''));
+      const realPath = await this.#realFolder(path, settings);
+      if (realPath === undefined) return undefined;
+      const entries = await readdir(realPath, { withFileTypes: true });
+      const names: string[] = [];
+      for (const entry of entries) {
+        const isLink = entry.isSymbolicLink();
+        if (!isLink || (await leadsInside(this, join(path, entry.name), settings))) names.push(entry.name);
+      }
+      return (await this.#realFolder(path, settings)) === realPath ? names : undefined;
+    } catch (error) {
+      if (isNotFoundError(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async #realFolder(path: string, settings: StaticSettings): Promise<string | undefined> {
+    if (path === withSeparator(this.path)) return this.resolve();
+    const realPath = await resolveInsideRoot(this, path, settings);
+    return typeof realPath === 'string' ? realPath : undefined;
+  }
+
   async resolvesTo(path: string, realPath: string, settings: StaticSettings): Promise<boolean> {
     return (await resolveInsideRoot(this, path, settings)) === realPath;
   }
@@ -152,6 +177,11 @@ export function joinUrlPath(directory: string, urlPath: string, separator: strin
 /** Appends a separator, except to the root of the file system, which ends with one. */
 function withSeparator(directory: string, separator: string = sep): string {
   return directory.endsWith(separator) ? directory : directory + separator;
+}
+
+async function leadsInside(root: RootDirectory, path: string, settings: StaticSettings): Promise<boolean> {
+  const realPath = await resolveInsideRoot(root, path, settings).catch(() => undefined);
+  return typeof realPath === 'string';
 }
 
 const openAsync = promisify(open);

@@ -73,6 +73,14 @@ export class SourceFiles implements Files {
     return new SourceFile(this.#source, path);
   }
 
+  async names(folder: string): Promise<readonly string[]> {
+    const names = new Set<string>();
+    for (const path of await this.#source.list()) {
+      if (path.startsWith(folder)) names.add(path.slice(folder.length).split('/', 1)[0] as string);
+    }
+    return [...names];
+  }
+
   resolvesTo(): boolean {
     return true;
   }

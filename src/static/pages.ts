@@ -1,0 +1,404 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createRequire } from 'node:module';
+import { posix } from 'node:path';
+import type { RewritingStream } from 'parse5-html-rewriting-stream';
+import { codeOf, type Headers, writeReply } from '../http/reply.ts';
+import { optionError, wrongReturnValue } from '../options/rules.ts';
+import { STATIC_OPTIONS } from '../options/scopes.ts';
+import type { HeaderList, LoadedFile } from './cache.ts';
+import type { FileRequest } from './handler.ts';
+import { etagOfBytes } from './hash.ts';
+import type { Dependency, Files } from './load.ts';
+import { mediaTypeOf } from './media-types.ts';
+import type { PageSettings, StaticSettings } from './options.ts';
+import { type Parsed, type ParserClass, parsePage } from './parse-page.ts';
+import { extendPolicy, type InlineSources, refusesAttributes } from './policy.ts';
+import { warnOfSystem as warn } from './respond.ts';
+import { walkFiles } from './tree.ts';
+
+const PACKAGE = 'parse5-html-rewriting-stream';
+const CONFIG_ID = 'app-config';
+const MAX_PAGE_BYTES = 8 << 20;
+// Pages whose structure is kept, and pages that are checked at start.
+const MAX_PARSED = 1000;
+const MAX_HASHES = 4096;
+// Modules of one page that an import map lists.
+const MAX_MODULES = 1000;
+const POLICY_HEADERS = ['Content-Security-Policy', 'Content-Security-Policy-Report-Only'] as const;
+
+/** A page with its additions: a representation of its own. */
+export interface RenderedPage {
+  readonly body: Buffer;
+  /** Identifies the bytes and the headers. */
+  readonly etag: string;
+  readonly headers: HeaderList;
+  /** Scripts and styles whose hashes the page contains, unless their names say that they never change. */
+  readonly dependencies: readonly Dependency[];
+  readonly page: Page;
+}
+
+interface Edit {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+/** The option `pages`: what is added to the HTML files of one middleware. */
+export class Pages {
+  /** The path of the mount. Undefined until the first request. */
+  mount: string | undefined;
+  readonly settings: PageSettings;
+  readonly #files: Files;
+  readonly #static: StaticSettings;
+  readonly #Parser: ParserClass;
+  readonly #parsed = new Map<string, { readonly id: string; readonly page: Promise<Parsed> }>();
+  readonly #hashes = new Map<string, { readonly version: string; readonly integrity: string }>();
+  /** Stands for the nonce in the text of a page. */
+  readonly #placeholder = randomBytes(18).toString('hex');
+
+  constructor(settings: PageSettings, files: Files, statics: StaticSettings) {
+    this.settings = settings;
+    this.#files = files;
+    this.#static = statics;
+    this.#Parser = loadParser();
+    if (settings.csp !== undefined || settings.integrity) this.#checkAll().catch(() => undefined);
+  }
+
+  accepts(path: string): boolean {
+    return mediaTypeOf(path).startsWith('text/html');
+  }
+
+  /** @param filePath - the path below the root */
+  async render(filePath: string, bytes: Buffer): Promise<RenderedPage> {
+    const text = bytes.toString('utf8');
+    const config = this.#configText();
+    const parsed = await this.#parse(filePath, text, bytes);
+    const { csp, integrity } = this.settings;
+    const edits: Edit[] = [];
+    const dependencies: Dependency[] = [];
+    const scripts = [...parsed.scripts];
+    let added = '';
+    if (config !== undefined && parsed.config !== undefined) edits.push({ ...parsed.config, text: config });
+    else if (config !== undefined)
+      added = `<script type="application/json" id="${CONFIG_ID}">${config}</script>`;
+    const external: string[] = [];
+    let modules: Readonly<Record<string, string>> = {};
+    if (integrity) {
+      external.push(...(await this.#addIntegrity(filePath, parsed, edits, dependencies)));
+      modules = await this.#modulesOf(filePath, parsed, dependencies);
+    }
+    const nonce = csp?.nonce === undefined ? '' : ` nonce="${this.#placeholder}"`;
+    const map = importMapOf(parsed, modules);
+    if (map !== undefined) {
+      scripts.push(hashOf(map));
+      if (parsed.importMap === undefined) added += `<script type="importmap"${nonce}>${map}</script>`;
+      else edits.push({ ...parsed.importMap, text: map });
+    }
+    if (added !== '') edits.push({ start: parsed.head, end: parsed.head, text: added });
+    if (nonce !== '') for (const at of parsed.nonces) edits.push({ start: at, end: at, text: nonce });
+    const body = Buffer.from(apply(text, edits));
+    const sources = { scripts, external, styles: parsed.styles };
+    const page = new Page(this, filePath, config, sources, nonce === '' ? undefined : this.#placeholder);
+    const headers = page.headersFor(sources);
+    const etag = await etagOfBytes(Buffer.concat([body, Buffer.from(headers.join('\n'))]));
+    return { body, etag, headers, dependencies, page };
+  }
+
+  /** Returns the JSON of the option `config`, which no text of it can end. */
+  #configText(): string | undefined {
+    const { config } = this.settings;
+    if (config === undefined) return undefined;
+    const text = JSON.stringify(config());
+    if (typeof text !== 'string')
+      throw wrongReturnValue({ ...STATIC_OPTIONS, within: 'pages' }, 'config', undefined, 'a JSON value');
+    return escapeJson(text);
+  }
+
+  /** Whether the function `config` still returns the value of a page. Its error is reported when the page is rendered. */
+  isCurrent(config: string | undefined): boolean {
+    try {
+      return this.settings.config === undefined || this.#configText() === config;
+    } catch {
+      return false;
+    }
+  }
+
+  async #parse(filePath: string, text: string, bytes: Buffer): Promise<Parsed> {
+    const id = await etagOfBytes(bytes);
+    const known = this.#parsed.get(filePath);
+    if (known?.id === id) return known.page;
+    if (bytes.length > MAX_PAGE_BYTES) throw unfit(filePath, `larger than ${MAX_PAGE_BYTES} bytes`);
+    if (/^(?:\xff\xfe|\xfe\xff)/.test(bytes.toString('latin1', 0, 2)))
+      throw unfit(filePath, 'encoded as UTF-16');
+    if (this.#parsed.size >= MAX_PARSED) this.#parsed.clear();
+    const page = parsePage(this.#Parser, text, CONFIG_ID);
+    this.#parsed.set(filePath, { id, page });
+    const parsed = await page;
+    for (const problem of this.#problemsOf(filePath, parsed)) warn(new Error(`${filePath}: ${problem}`));
+    return parsed;
+  }
+
+  /** Says what the policies of a page refuse and no header can allow. */
+  *#problemsOf(filePath: string, { attributes, assets }: Parsed): Generator<string> {
+    const { csp, integrity } = this.settings;
+    const policy = csp?.policy ?? '';
+    for (const { kind, name, line } of attributes) {
+      if (refusesAttributes(policy, kind))
+        yield `the Content-Security-Policy refuses the attribute ${name} in line ${line}; move its code to a ${kind === 'script' ? 'script' : 'style sheet'}`;
+    }
+    if (!integrity) return;
+    for (const { url, kind, hasIntegrity } of assets) {
+      if (kind === 'script' && !hasIntegrity && this.#pathsOf(filePath, url).length === 0)
+        yield `Integrity-Policy refuses the script ${url} of another origin; add its integrity to the page`;
+    }
+  }
+
+  /** Reports the problems of all pages once, before a client meets them. */
+  async #checkAll(): Promise<void> {
+    let checked = 0;
+    for await (const { path: filePath } of walkFiles(this.#files, this.#static)) {
+      if (!this.accepts(filePath)) continue;
+      if (++checked > MAX_PARSED) return;
+      const bytes = await this.#read(filePath).catch(() => undefined);
+      if (bytes !== undefined) await this.#parse(filePath, bytes.toString('utf8'), bytes).catch(warn);
+    }
+  }
+
+  async #read(filePath: string): Promise<Buffer | undefined> {
+    const path = this.#files.pathOf(filePath);
+    const found = await this.#files.stat(path);
+    if (found?.kind !== 'file' || found.version.size > MAX_PAGE_BYTES) return undefined;
+    const file = await this.#files.open(path, found.version, this.#static);
+    if (file === undefined || 'kind' in file) return undefined;
+    try {
+      return await file.read(Number(found.version.size));
+    } finally {
+      file.close();
+    }
+  }
+
+  /** Adds `integrity` to the tags of own scripts and styles. Returns the hashes of the scripts as sources of a policy. */
+  async #addIntegrity(
+    filePath: string,
+    { assets }: Parsed,
+    edits: Edit[],
+    dependencies: Dependency[],
+  ): Promise<string[]> {
+    const sources: string[] = [];
+    for (const { url, at, kind, hasIntegrity, hasCrossOrigin } of assets) {
+      const integrity = hasIntegrity ? undefined : await this.#integrityOf(filePath, url, dependencies);
+      if (integrity === undefined) continue;
+      if (kind === 'script') sources.push(`'${integrity}'`);
+      // Chromium refuses an own script without CORS under Integrity-Policy. A preload must have the mode of its use.
+      const crossOrigin = hasCrossOrigin ? '' : ' crossorigin';
+      edits.push({ start: at, end: at, text: ` integrity="${integrity}"${crossOrigin}` });
+    }
+    return sources;
+  }
+
+  /** The modules beside those that a page names, by URL: `import()` finds the hash of a chunk in the import map only. */
+  async #modulesOf(
+    filePath: string,
+    { assets }: Parsed,
+    dependencies: Dependency[],
+  ): Promise<Readonly<Record<string, string>>> {
+    const modules: Record<string, string> = {};
+    const urls = assets.filter(({ isModule }) => isModule).map(({ url }) => url.replace(/[?#].*/, ''));
+    const folders = new Set(urls.map((url) => url.slice(0, url.lastIndexOf('/') + 1)));
+    for (const folder of folders) {
+      const path = this.#pathsOf(filePath, `${folder}x`)[0];
+      if (path === undefined) continue;
+      const below = path.slice(0, -1);
+      const at = this.#files.pathOf(below);
+      dependencies.push({ path: at, version: (await this.#files.stat(at))?.version });
+      for (const name of (await this.#files.names(below, this.#static)) ?? []) {
+        if (!/\.m?js$/.test(name)) continue;
+        const url = `${folder.startsWith('.') || folder.includes('/') ? folder : './'}${encodeURIComponent(name)}`;
+        const integrity = await this.#integrityOf(filePath, url, dependencies);
+        if (integrity !== undefined) modules[url] = integrity;
+        if (Object.keys(modules).length > MAX_MODULES)
+          throw unfit(
+            filePath,
+            `beside more than ${MAX_MODULES} modules, which the option "pages.integrity" would list`,
+          );
+      }
+    }
+    return modules;
+  }
+
+  /** The paths below the root that a URL in a page may have; none for a URL of another origin. */
+  #pathsOf(filePath: string, url: string): string[] {
+    const base = `http://own.invalid${this.mount ?? ''}${encodeURI(filePath)}`;
+    if (!URL.canParse(url, base)) return [];
+    const { origin, pathname } = new URL(url, base);
+    if (origin !== 'http://own.invalid') return [];
+    const mount = this.mount ?? '';
+    const below = mount !== '' && pathname.startsWith(`${mount}/`) ? pathname.slice(mount.length) : pathname;
+    try {
+      return [posix.normalize(decodeURIComponent(below))];
+    } catch {
+      return [];
+    }
+  }
+
+  async #integrityOf(filePath: string, url: string, dependencies: Dependency[]): Promise<string | undefined> {
+    const [assetPath] = this.#pathsOf(filePath, url);
+    if (assetPath === undefined) return undefined;
+    const path = this.#files.pathOf(assetPath);
+    const found = await this.#files.stat(path);
+    const isFixed = found !== undefined && /\bimmutable\b/.test(this.#static.cacheControl(assetPath) ?? '');
+    if (!isFixed) dependencies.push({ path, version: found?.version });
+    if (found?.kind !== 'file') return undefined;
+    const { ino, size, mtimeNs, ctimeNs, id } = found.version;
+    const version = id ?? [ino, size, mtimeNs, ctimeNs].join();
+    const known = this.#hashes.get(path);
+    if (known?.version === version) return known.integrity;
+    const integrity = await this.#hash(path, found.version);
+    if (integrity === undefined) return undefined;
+    if (this.#hashes.size >= MAX_HASHES) this.#hashes.clear();
+    this.#hashes.set(path, { version, integrity });
+    return integrity;
+  }
+
+  async #hash(path: string, version: Dependency['version'] & object): Promise<string | undefined> {
+    const file = await this.#files.open(path, version, this.#static);
+    if (file === undefined || 'kind' in file) return undefined;
+    const chunks = file.chunks();
+    try {
+      const hash = createHash('sha384');
+      for await (const chunk of chunks) hash.update(chunk);
+      return `sha384-${hash.digest('base64')}`;
+    } finally {
+      await chunks.stop();
+      file.close();
+    }
+  }
+}
+
+/** The additions of one rendered page that depend on its response. */
+export class Page {
+  readonly #pages: Pages;
+  readonly #filePath: string;
+  readonly #config: string | undefined;
+  readonly #sources: InlineSources;
+  readonly #placeholder: string | undefined;
+
+  constructor(
+    pages: Pages,
+    filePath: string,
+    config: string | undefined,
+    sources: InlineSources,
+    placeholder: string | undefined,
+  ) {
+    this.#pages = pages;
+    this.#filePath = filePath;
+    this.#config = config;
+    this.#sources = sources;
+    this.#placeholder = placeholder;
+  }
+
+  /** Whether each response has another nonce. */
+  get hasNonce(): boolean {
+    return this.#placeholder !== undefined;
+  }
+
+  isCurrent(): boolean {
+    return this.#pages.isCurrent(this.#config);
+  }
+
+  /** The headers of a response for which no other code has set a policy. */
+  headersFor(sources: InlineSources): string[] {
+    const { csp, integrity } = this.#pages.settings;
+    const headers: string[] = [];
+    if (csp !== undefined)
+      headers.push(POLICY_HEADERS[csp.reportOnly ? 1 : 0], extendPolicy(csp.policy, sources));
+    if (integrity) headers.push('Integrity-Policy', 'blocked-destinations=(script)');
+    return headers;
+  }
+
+  /** Adds the sources of this page to policies that other code has set. A second policy would be another restriction. */
+  extendPolicies(res: ServerResponse, sources: InlineSources = this.#sources): void {
+    if (this.#pages.settings.csp === undefined) return;
+    for (const name of POLICY_HEADERS) {
+      const value = res.getHeader(name);
+      if (value !== undefined)
+        res.setHeader(
+          name,
+          [value].flat().map((each) => extendPolicy(String(each), sources)),
+        );
+    }
+  }
+
+  /** Sends the page with a new nonce. Such a response has no validators, and no cache may store it. */
+  sendWithNonce({ req, res, status }: FileRequest, { uncompressed: { body, metadata } }: LoadedFile): void {
+    const nonce = this.#nonceFor(req, res);
+    const source = [`'nonce-${nonce}'`];
+    const sources = { scripts: source, external: [], styles: source };
+    this.extendPolicies(res, sources);
+    const headers: Headers = { 'Content-Type': metadata.type, 'Cache-Control': 'no-store' };
+    const own = this.headersFor(sources);
+    for (let i = 0; i < own.length; i += 2) {
+      if (!res.hasHeader(own[i] as string)) headers[own[i] as string] = own[i + 1] as string;
+    }
+    headers['X-Content-Type-Options'] = 'nosniff';
+    const text = (body ?? Buffer.alloc(0)).toString('utf8').replaceAll(this.#placeholder ?? nonce, nonce);
+    writeReply(req, res, { status, headers, body: Buffer.from(text) });
+  }
+
+  #nonceFor(req: IncomingMessage, res: ServerResponse): string {
+    const given = this.#pages.settings.csp?.nonce;
+    const nonce: unknown = typeof given === 'function' ? given(req, res) : randomBytes(18).toString('base64');
+    if (typeof nonce === 'string' && /^[\w+/-]+={0,2}$/.test(nonce)) return nonce;
+    const scope = { ...STATIC_OPTIONS, within: 'pages.csp' };
+    throw wrongReturnValue(scope, 'nonce', nonce, `a text of base64, for ${this.#filePath}`);
+  }
+}
+
+/** Loads the parser when the middleware is created, so that a missing package is noticed there. */
+function loadParser(): ParserClass {
+  try {
+    const loaded: { RewritingStream: typeof RewritingStream } = createRequire(import.meta.url)(PACKAGE);
+    return loaded.RewritingStream;
+  } catch (error) {
+    if (codeOf(error) !== 'MODULE_NOT_FOUND') throw error;
+    throw optionError(
+      STATIC_OPTIONS,
+      `the option "pages" needs the package "${PACKAGE}": run npm install ${PACKAGE}`,
+    );
+  }
+}
+
+const unfit = (filePath: string, reason: string): Error =>
+  new Error(`staticFiles: the option "pages" cannot change ${filePath}, which is ${reason}`);
+
+/** Escapes what would end the element, and what is no text in ECMAScript before 2019. */
+const escapeJson = (text: string): string =>
+  text.replace(/[<\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+
+/** The import map of a page with the hashes of modules; undefined if it has none. */
+function importMapOf({ importMap }: Parsed, modules: Readonly<Record<string, string>>): string | undefined {
+  const hasModules = Object.keys(modules).length > 0;
+  if (!hasModules || importMap === undefined) {
+    return hasModules ? escapeJson(JSON.stringify({ integrity: modules })) : importMap?.text;
+  }
+  try {
+    const given: { integrity?: object } = Object(JSON.parse(importMap.text));
+    return escapeJson(JSON.stringify({ ...given, integrity: { ...modules, ...given.integrity } }));
+  } catch {
+    // The browser reports it.
+    return importMap.text;
+  }
+}
+
+function apply(text: string, edits: readonly Edit[]): string {
+  let result = '';
+  let end = 0;
+  for (const edit of [...edits].sort((a, b) => a.start - b.start)) {
+    result += text.slice(end, edit.start) + edit.text;
+    end = edit.end;
+  }
+  return result + text.slice(end);
+}
