@@ -14,6 +14,7 @@ const PARTS = [
     text: 'Static files',
     pages: [
       ['Static files', 'static-files.md'],
+      ['HTML pages', 'pages.md'],
       ['Compression', 'static-compression.md'],
       ['Memory and other sources', 'static-sources.md'],
       ['Freshness and safety', 'static-freshness.md'],

@@ -87,6 +87,7 @@ export class Pages {
     if (integrity) {
       external.push(...(await this.#addIntegrity(filePath, parsed, edits, dependencies)));
       modules = await this.#modulesOf(filePath, parsed, dependencies);
+      external.push(...Object.values(modules).map((each) => `'${each}'`));
     }
     const nonce = csp?.nonce === undefined ? '' : ` nonce="${this.#placeholder}"`;
     const map = importMapOf(parsed, modules);
@@ -98,7 +99,7 @@ export class Pages {
     if (added !== '') edits.push({ start: parsed.head, end: parsed.head, text: added });
     if (nonce !== '') for (const at of parsed.nonces) edits.push({ start: at, end: at, text: nonce });
     const body = Buffer.from(apply(text, edits));
-    const sources = { scripts, external, styles: parsed.styles };
+    const sources = { scripts, external: [...new Set(external)], styles: parsed.styles };
     const page = new Page(this, filePath, config, sources, nonce === '' ? undefined : this.#placeholder);
     const headers = page.headersFor(sources);
     const etag = await etagOfBytes(Buffer.concat([body, Buffer.from(headers.join('\n'))]));
@@ -111,7 +112,12 @@ export class Pages {
     if (config === undefined) return undefined;
     const text = JSON.stringify(config());
     if (typeof text !== 'string')
-      throw wrongReturnValue({ ...STATIC_OPTIONS, within: 'pages' }, 'config', undefined, 'a JSON value');
+      throw wrongReturnValue(
+        { ...STATIC_OPTIONS, page: 'pages', within: 'pages' },
+        'config',
+        undefined,
+        'a JSON value',
+      );
     return escapeJson(text);
   }
 
@@ -350,7 +356,7 @@ export class Page {
     const given = this.#pages.settings.csp?.nonce;
     const nonce: unknown = typeof given === 'function' ? given(req, res) : randomBytes(18).toString('base64');
     if (typeof nonce === 'string' && /^[\w+/-]+={0,2}$/.test(nonce)) return nonce;
-    const scope = { ...STATIC_OPTIONS, within: 'pages.csp' };
+    const scope = { ...STATIC_OPTIONS, page: 'pages', within: 'pages.csp' };
     throw wrongReturnValue(scope, 'nonce', nonce, `a text of base64, for ${this.#filePath}`);
   }
 }

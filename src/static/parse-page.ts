@@ -18,7 +18,7 @@ interface StartTag extends EndTag {
 }
 
 /** A script or style that a page loads. */
-export interface Asset {
+interface Asset {
   readonly url: string;
   /** The offset behind the name of the tag, where attributes are added: the first of two equal names counts. */
   readonly at: number;

@@ -4,7 +4,7 @@ import { hasDotSegment, isServedName } from './path.ts';
 import type { FileVersion } from './root.ts';
 
 /** A file or folder that requests can reach. */
-export interface TreeEntry {
+interface TreeEntry {
   readonly name: string;
   /** The path below the root, without a slash at the end. */
   readonly path: string;
@@ -18,7 +18,7 @@ export interface TreeEntry {
  *
  * @param folder - its path below the root, with a slash at the end
  */
-export async function readFolder(
+async function readFolder(
   files: Files,
   folder: string,
   settings: StaticSettings,

@@ -27,6 +27,7 @@ export function loadedFile(
     kind: 'file',
     dependencies: [],
     uncompressed,
+    page: undefined,
     precompressed: [],
     createdCodings: undefined,
     deltas: undefined,
