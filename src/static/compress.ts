@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import { promisify } from 'node:util';
-import zlib, { constants, type InputType } from 'node:zlib';
+import { constants } from 'node:zlib';
 import type { Precompressed } from '../../types/static.ts';
 import { debug } from '../diagnostics/logging.ts';
+import { encode, encodingId, type Preferences, parsePreferences } from '../http/codings.ts';
 import { listMatchesWeakly } from '../http/conditions.ts';
-import { cacheByHeader, type EncodingWeights, parseAcceptEncoding } from '../http/negotiation.ts';
+import { cacheByHeader, type EncodingWeights } from '../http/negotiation.ts';
 import { MAX_DELAY } from '../options/rules.ts';
 import {
   encodedRepresentation,
@@ -29,14 +29,6 @@ export interface Work {
   readonly maxRatio: number;
   /** Returns the compressed bytes; undefined if there is no result, which is not stored. */
   encode(bytes: Buffer): Promise<Buffer | undefined>;
-}
-
-/** The weights of an `Accept-Encoding`, and the order of the codings for it. */
-interface Preferences {
-  readonly weightOf: EncodingWeights;
-  readonly identityWeight: number;
-  /** The indexes of the codings that the client prefers to the file itself, the best first. */
-  readonly preferred: readonly number[];
 }
 
 /** Smaller files gain little: their headers are as large. */
@@ -136,17 +128,6 @@ const OVERHEAD = 200;
 
 const sizeOf = (result: CompressionResult): number => OVERHEAD + (result === 'useless' ? 0 : result.length);
 
-function parsePreferences(header: string, codings: readonly Precompressed[]): Preferences {
-  const weightOf = parseAcceptEncoding(header);
-  const identityWeight = weightOf('identity');
-  const weights = codings.map(weightOf);
-  const weightAt = (index: number): number => weights[index] as number;
-  const preferred = [...codings.keys()]
-    .filter((index) => weightAt(index) > 0 && weightAt(index) >= identityWeight)
-    .sort((a, b) => weightAt(b) - weightAt(a));
-  return { weightOf, identityWeight, preferred };
-}
-
 /** One coding that a file may be sent in. */
 interface Candidate {
   readonly coding: Precompressed;
@@ -224,7 +205,7 @@ export class CompressedCodings {
 
   #createCandidate(coding: Precompressed): Candidate {
     const { etag, size } = this.#content;
-    const suffix = `-${encodingId(coding, size)}`;
+    const suffix = `-${encodingId(coding, levelFor(coding, size))}`;
     return {
       coding,
       key: etag.slice(1, -1) + suffix,
@@ -234,7 +215,7 @@ export class CompressedCodings {
         content: this.#content,
         expectedRatio: 0.3,
         maxRatio: 0.95,
-        encode: (bytes) => encode(bytes, coding),
+        encode: (bytes) => encodeInBackground(bytes, coding),
       },
     };
   }
@@ -292,64 +273,20 @@ export class BackgroundQueue {
 }
 
 const MIB = 1 << 20;
-// Output is written in one buffer if it fits, which needs one call of the thread pool.
-const CHUNK = 256 * 1024;
 
-interface Encoder {
-  /** Levels for files up to a MiB, and for larger ones. */
-  readonly levels: readonly [small: number, large: number];
-  readonly library: string | undefined;
-  encode(bytes: Buffer, level: number): Promise<Buffer>;
-}
-
-type Compress = (
-  input: InputType,
-  options: { params: Record<number, number>; chunkSize: number },
-  done: (error: Error | null, result: Buffer) => void,
-) => void;
-
-// Node has zstd since 22.15.
-const { zstdCompress }: { readonly zstdCompress?: Compress } = Object(zlib);
-const { ZSTD_c_compressionLevel: ZSTD_LEVEL = 100 }: Readonly<Record<string, number>> = Object(constants);
-const libraries = new Map(Object.entries(process.versions));
-const brotli = promisify(zlib.brotliCompress);
-const gzip = promisify(zlib.gzip);
-const zstd = zstdCompress && promisify(zstdCompress);
-
-const ENCODERS: Readonly<Record<Precompressed, Encoder | undefined>> = {
-  br: {
-    levels: [constants.BROTLI_MAX_QUALITY, 9],
-    library: libraries.get('brotli'),
-    encode: (bytes, level) =>
-      brotli(bytes, {
-        chunkSize: CHUNK,
-        params: {
-          [constants.BROTLI_PARAM_QUALITY]: level,
-          [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length,
-        },
-      }),
-  },
-  zstd: zstd && {
-    levels: [19, 12],
-    library: libraries.get('zstd'),
-    encode: (bytes, level) => zstd(bytes, { chunkSize: CHUNK, params: { [ZSTD_LEVEL]: level } }),
-  },
-  gzip: {
-    levels: [constants.Z_BEST_COMPRESSION, constants.Z_BEST_COMPRESSION],
-    library: libraries.get('zlib'),
-    encode: (bytes, level) => gzip(bytes, { level, chunkSize: CHUNK }),
-  },
+/** Levels for files up to a MiB, and for larger ones. */
+const LEVELS: Readonly<Record<Precompressed, readonly [small: number, large: number]>> = {
+  br: [constants.BROTLI_MAX_QUALITY, 9],
+  zstd: [19, 12],
+  gzip: [constants.Z_BEST_COMPRESSION, constants.Z_BEST_COMPRESSION],
 };
 
-/** Whether this version of Node can compress with a coding. */
-export function canEncode(coding: Precompressed): boolean {
-  return ENCODERS[coding] !== undefined;
-}
+/** The highest level that is fast enough for the background. */
+const levelFor = (coding: Precompressed, size: number): number => LEVELS[coding][size <= MIB ? 0 : 1];
 
 /** Compresses bytes in the thread pool, at the highest level that is fast enough for the background. */
-async function encode(bytes: Buffer, coding: Precompressed): Promise<Buffer> {
-  const encoder = encoderFor(coding);
-  const result = await encoder.encode(bytes, levelFor(encoder, bytes.length));
+async function encodeInBackground(bytes: Buffer, coding: Precompressed): Promise<Buffer> {
+  const result = await encode(bytes, coding, levelFor(coding, bytes.length));
   // The result may be a part of a larger buffer, which would stay in memory.
   const exact = Buffer.allocUnsafeSlow(result.length);
   result.copy(exact);
@@ -357,28 +294,5 @@ async function encode(bytes: Buffer, coding: Precompressed): Promise<Buffer> {
 }
 
 /** Compresses bytes at the highest level, however long it takes. */
-export function encodeBest(bytes: Buffer, coding: Precompressed): Promise<Buffer> {
-  const encoder = encoderFor(coding);
-  return encoder.encode(bytes, encoder.levels[0]);
-}
-
-function encoderFor(coding: Precompressed): Encoder {
-  const encoder = ENCODERS[coding];
-  if (encoder === undefined) throw new Error(`This version of Node cannot compress with ${coding}`);
-  return encoder;
-}
-
-/**
- * Identifies the output of `encode` for given bytes: equal values give equal bytes. Output depends on the
- * level, on the version of the library, and on the instructions that the processor has.
- */
-function encodingId(coding: Precompressed, size: number): string {
-  const encoder = ENCODERS[coding];
-  if (encoder === undefined) return coding;
-  const library = `${encoder.library ?? ''}${process.arch}`.replace(/[^\da-z]/gi, '');
-  return `${coding}${levelFor(encoder, size)}.${library}`;
-}
-
-function levelFor({ levels }: Encoder, size: number): number {
-  return size <= MIB ? levels[0] : levels[1];
-}
+export const encodeBest = (bytes: Buffer, coding: Precompressed): Promise<Buffer> =>
+  encode(bytes, coding, LEVELS[coding][0]);
