@@ -16,7 +16,7 @@ const LAYERS = [
   ['src/core'],
   ['src/cache', 'src/cli', 'src/uploads'],
   ['src/live'],
-  ['src/graphiql', 'src/inspect', 'src/openapi', 'src/otel'],
+  ['src/compress', 'src/graphiql', 'src/inspect', 'src/openapi', 'src/otel'],
   ['src/graphql'],
   ['middleware'],
 ];

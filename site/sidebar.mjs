@@ -31,6 +31,7 @@ const PARTS = [
       ['Documents by id', 'documents.md'],
       ['Caching', 'caching.md'],
       ['Response cache', 'response-cache.md'],
+      ['Compression', 'compression.md'],
       ['Cost and budgets', 'cost.md'],
       ['Hook per operation', 'operation-hook.md'],
       ['Compiled engine', 'engine.md'],

@@ -23,6 +23,7 @@ import type {
 import type { GraphiQLOption } from './graphiql.ts';
 import type { OperationDecision, OperationDetails, StreamedResults } from './operation.ts';
 import type { CacheInvalidator, ResponseCacheOptions } from './response-cache.ts';
+import type { Precompressed } from './static.ts';
 import type { ContextDetails, SubscriptionProtocol, WebsocketHandler } from './subscriptions.ts';
 import type { UploadOptions } from './uploads.ts';
 
@@ -125,6 +126,25 @@ export interface ResponseStatus {
   readonly errors: readonly GraphQLError[];
 }
 
+/** The option `compress` of `graphqlHTTP`. */
+export interface GraphQLCompressOptions {
+  /**
+   * Whether responses to requests with cookies, or other credentials that browsers add themselves, are compressed too.
+   * Their length may tell other sites what they contain (BREACH). Results that a cache policy declares public always are.
+   * @default false
+   */
+  private?: boolean | undefined;
+  /**
+   * The codings, in the order of preference among codings that the client weights equally. zstd needs Node 22.15.
+   * @default ['zstd', 'br', 'gzip']
+   */
+  codings?: readonly Precompressed[] | undefined;
+  /** Smallest result to compress. @default 1024 */
+  minBytes?: ByteSize | undefined;
+  /** Memory for the compressors of all open streams. Further streams are not compressed. @default 67108864 (64 MiB) */
+  maxStreamBytes?: ByteSize | undefined;
+}
+
 /**
  * Options of `graphqlHTTP`. `Req` is the request that functions declare, such as Express's. `Source` is that of
  * the functions that sockets call too.
@@ -172,6 +192,8 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
    * @default false
    */
   responseCache?: boolean | ResponseCacheOptions<Req> | undefined;
+  /** Compresses results and streams for clients that accept a coding. @default false */
+  compress?: boolean | GraphQLCompressOptions | undefined;
   /** Limits of documents and requests. */
   limits?: GraphQLLimits | undefined;
   /** Uploads by the GraphQL multipart request specification; `false`: 415, and nothing is parsed. @default true */

@@ -2,9 +2,11 @@ import type { ServerResponse } from 'node:http';
 import type { OperationDefinitionNode } from 'graphql';
 import type { CachePolicy } from '../../types/caching.ts';
 import type { MaybePromise } from '../../types/connect.ts';
+import type { Compression } from '../compress/results.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import type { ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
 import type { Exchange, RequestInputs, ResultCaching } from '../graphql/request.ts';
+import type { Coding } from '../http/codings.ts';
 import { GRAPHQL_TYPE } from '../http/negotiation.ts';
 import { isAborted } from '../http/reply.ts';
 import { assertSync, isListOf, isString, wrongReturnValue } from '../options/rules.ts';
@@ -16,16 +18,23 @@ import { invalidateRest, isCacheable, UNCACHEABLE } from './policy.ts';
 import { ResponseCache, type StoredResult } from './response-cache.ts';
 import { normalTag } from './tags.ts';
 
+interface CachedExecutionServices {
+  readonly execute: Execute;
+  /** Undefined without the option `compress`. */
+  readonly compression: Compression | undefined;
+  readonly vary: readonly string[];
+}
+
 /** Creates the function that executes queries through the response cache of a handler. */
 export function createCachedExecution(
   core: GraphQLCore,
   settings: ResponseCacheSettings,
-  { execute, vary: baseVary }: { readonly execute: Execute; readonly vary: readonly string[] },
+  { execute, compression, vary: baseVary }: CachedExecutionServices,
 ): Execute {
   const { cacheStore } = core;
   if (cacheStore === undefined) return execute;
   const cache = new ResponseCache(cacheStore, settings);
-  const services: QueryServices = { core, settings, execute };
+  const services: QueryServices = { core, settings, execute, compression };
   const schemaIdOf = createSchemaId(core);
   const targetOf = createTargetKey(core);
   /** By the node of the operation: an observed operation is another object in each request. */
@@ -143,6 +152,7 @@ interface QueryServices {
   readonly core: GraphQLCore;
   readonly settings: ResponseCacheSettings;
   readonly execute: Execute;
+  readonly compression: Compression | undefined;
 }
 
 /** The place of a result in the cache. */
@@ -207,6 +217,23 @@ export class CacheableQuery implements CachePlace {
     const { prepared, inputs } = this.#execution;
     this.#headers = limitingHeaders(this.#exchange.res);
     return this.#services.execute(this.#exchange, prepared, inputs);
+  }
+
+  /** The coding in which the client prefers the result, if it can be sent without a change. */
+  get coding(): Coding | undefined {
+    const { batchCost, accepted } = this.#exchange;
+    if (batchCost !== undefined || accepted.type === undefined) return undefined;
+    if (this.#execution.inputs.isExtended) return undefined;
+    return this.#services.compression?.preferred(this.#exchange);
+  }
+
+  /** Uses a compressed result, unless it must not be sent compressed to this client. */
+  useEncoded(stored: StoredResult): StoredResult | undefined {
+    const before = this.#exchange.caching;
+    this.#exchange.caching = stored;
+    if (this.#services.compression?.isAllowed(this.#exchange, true) === true) return stored;
+    this.#exchange.caching = before;
+    return undefined;
   }
 
   /** Executes the query after its request got an expired result. The execution does not depend on the request. */

@@ -54,7 +54,7 @@ export function hasCredentials(req: ConnectRequest, res: ServerResponse): boolea
 export function hasUser(req: ConnectRequest, res: ServerResponse): boolean {
   // Authentication and session middleware add these members.
   if ('user' in req || 'auth' in req || hasSession(req)) return true;
-  if (hasCertificate(req.socket as Partial<TLSSocket>)) return true;
+  if (hasCertificate(req)) return true;
   return res.getHeader('set-cookie') !== undefined;
 }
 
@@ -68,7 +68,8 @@ export const maySetCookie = (req: ConnectRequest, res: ServerResponse): boolean 
 const hasSession = (req: ConnectRequest): boolean => 'session' in req || 'sessionID' in req;
 
 /** Whether the client has sent a certificate, also if only the application verifies it (`rejectUnauthorized: false`). */
-function hasCertificate(socket: Partial<TLSSocket>): boolean {
+export function hasCertificate(req: Pick<ConnectRequest, 'socket'>): boolean {
+  const socket = req.socket as Partial<TLSSocket>;
   if (socket.authorized === true) return true;
   // Without a request for certificates there is no error. An empty object stands for no certificate.
   if (socket.authorizationError == null) return false;

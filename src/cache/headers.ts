@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { CachePolicy } from '../../types/caching.ts';
 import type { ExecutionOutcome } from '../execution/types.ts';
 import type { Exchange, ResultCaching } from '../graphql/request.ts';
+import { encodedTag } from '../http/codings.ts';
 import { checkPreconditions } from '../http/conditions.ts';
 import { GRAPHQL_TYPE } from '../http/negotiation.ts';
 import { type Headers, HttpError, isWriteReplaced, type Reply, withVary } from '../http/reply.ts';
@@ -12,11 +13,16 @@ import { isCacheable } from './policy.ts';
 
 /**
  * Adds the caching headers to the response of a GET, HEAD or QUERY without errors, and turns it into a 304 if
- * the client has it.
+ * the client has it. `encoding` identifies the coding that the body will have.
  *
  * @throws HttpError 412 if the precondition `If-Match` is false.
  */
-type AddCacheHeaders = (exchange: Exchange, response: CacheableResponse, reply: Reply) => void;
+type AddCacheHeaders = (
+  exchange: Exchange,
+  response: CacheableResponse,
+  reply: Reply,
+  encoding: string | undefined,
+) => void;
 
 interface CacheableResponse {
   readonly status: number;
@@ -32,7 +38,7 @@ interface HeaderOptions extends CachingSettings {
 
 /** Creates the function that adds caching headers to the responses of one handler. */
 export function createCacheHeaders(options: HeaderOptions): AddCacheHeaders {
-  return (exchange, response, reply) => {
+  return (exchange, response, reply, encoding) => {
     const { req, res, caching } = exchange;
     if (req.method === 'POST' || response.status !== 200 || response.cause.kind !== 'data') return;
     if (caching === undefined) return;
@@ -40,8 +46,9 @@ export function createCacheHeaders(options: HeaderOptions): AddCacheHeaders {
     // The application's own header has priority.
     if (!res.hasHeader('cache-control')) addPolicy(headers, exchange, caching.policy(), options);
     const own = res.getHeader('etag');
-    const tag =
+    const plain =
       own === undefined ? weakenIfPatched(res, tagOf(caching, reply.body ?? '', response.type)) : String(own);
+    const tag = encoding === undefined ? plain : encodedTag(plain, encoding);
     headers['etag'] = tag;
     switch (checkPreconditions(req.headers, { tag, modified: undefined })) {
       case 'not-modified':
@@ -113,8 +120,8 @@ function isShared({ req, res, userKey }: Exchange): boolean {
   return userKey === '' && !maySetCookie(req, res);
 }
 
-/** The ETag of a stored result is computed once. */
-function tagOf(caching: ResultCaching, body: string | Buffer, type: string): string {
+/** Returns the ETag of a result without a coding. That of a stored result is computed once. */
+export function tagOf(caching: ResultCaching, body: string | Buffer, type: string): string {
   const create = (): string => createEtag(body, type);
   return caching.etagOf?.(body, create) ?? create();
 }

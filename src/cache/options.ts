@@ -17,7 +17,7 @@ import {
 } from '../options/rules.ts';
 import { CACHE_OPTIONS, CACHING_OPTIONS } from '../options/scopes.ts';
 import { isPubSub, isStore } from './invalidator.ts';
-import { checkedStore, createProcessStore, GuardedStore } from './store.ts';
+import { byteStores, checkedStore, createProcessStore, GuardedStore } from './store.ts';
 
 /** A function of the request and the context. */
 type RequestFunction = (request: unknown, context: unknown) => unknown;
@@ -78,7 +78,8 @@ export function resolveResponseCache(given: unknown): ResponseCacheSettings | un
 export function createCacheStore({ store, maxBytes, pubsub }: ResponseCacheSettings): GuardedStore {
   const report = createWarningLog({ owner: 'graphqlHTTP', type: 'CacheWarning', code: 'ESPALIER_CACHE' });
   const used = store === undefined ? createProcessStore(maxBytes, pubsub) : checkedStore(store);
-  return new GuardedStore(used, (error) => report(toError(error)));
+  const keepsBytes = store === undefined || byteStores.has(store);
+  return new GuardedStore(used, (error) => report(toError(error)), keepsBytes);
 }
 
 /** The option `httpCache` after checks, with defaults filled in. */

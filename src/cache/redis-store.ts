@@ -21,6 +21,7 @@ import { REDIS_STORE_OPTIONS } from '../options/scopes.ts';
 import { connectClient, type RedisTarget, redisRule } from '../redis/connect.ts';
 import { isCluster, isReplyError, type RedisCommands, RedisConnection } from '../redis/connection.ts';
 import { delay } from './invalidations.ts';
+import { byteStores } from './store.ts';
 import { ALL_TAGS, normalTag } from './tags.ts';
 
 interface RedisStoreSettings {
@@ -62,7 +63,9 @@ export function createRedisStore(options: RedisStoreOptions): PublicStore {
   if (settings.redis === undefined) {
     throw wrongOption(REDIS_STORE_OPTIONS, 'redis', undefined, redisRule.accepted);
   }
-  return new RedisStore({ ...settings, redis: settings.redis });
+  const store = new RedisStore({ ...settings, redis: settings.redis });
+  byteStores.add(store);
+  return store;
 }
 
 /**

@@ -4,13 +4,14 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup } from '../../types/response-cache.ts';
 import { isPublicError } from '../core/errors.ts';
 import { type ExecutionOutcome, isThenable } from '../execution/types.ts';
-import type { ResultCaching } from '../graphql/request.ts';
+import type { EncodedBody, ResultCaching } from '../graphql/request.ts';
 import { CLIENT_ABORTED } from '../http/body.ts';
+import type { Coding } from '../http/codings.ts';
 import { settle } from '../options/rules.ts';
 import type { CacheableQuery } from './cached-execution.ts';
 import { copyOf, ownedBody } from './memory-store.ts';
 import type { ResponseCacheSettings } from './options.ts';
-import type { GuardedStore } from './store.ts';
+import type { EncodedEntry, GuardedStore } from './store.ts';
 import { MAX_TAGS } from './tags.ts';
 
 /** Stores results of queries and sends them without an execution. */
@@ -28,11 +29,24 @@ export class ResponseCache {
 
   /** Returns a stored result, the result of another request with the same key, or executes the query. */
   run(query: CacheableQuery): MaybePromise<ExecutionOutcome> {
+    const { coding } = query;
+    if (coding === undefined || !this.#store.keepsBytes) return this.#run(query);
+    return settle(this.#store.getEncoded(encodedKey(query.key, coding)), (entry) => {
+      const stored = entry && new StoredResult(entry, { coding });
+      const used = stored?.isFresh === true ? query.useEncoded(stored) : undefined;
+      if (used === undefined) return this.#run(query);
+      query.plan.found();
+      return used;
+    });
+  }
+
+  #run(query: CacheableQuery): MaybePromise<ExecutionOutcome> {
     return settle(this.#store.get(query.key), (lookup) => this.#continue(query, lookup));
   }
 
   #continue(query: CacheableQuery, { entry, version }: CacheLookup): MaybePromise<ExecutionOutcome> {
-    const stored = entry === undefined ? undefined : new StoredResult(entry);
+    const keep = this.#keepEncodedFor(query, entry, version);
+    const stored = entry === undefined ? undefined : new StoredResult(entry, { keep });
     if (stored !== undefined) query.plan.found();
     if (stored?.isFresh === true) return query.use(stored);
     if (stored?.isUsableFor(this.#settings.staleWhileRevalidate) === true) {
@@ -97,6 +111,20 @@ export class ResponseCache {
     });
   }
 
+  /** Returns the function that stores the compressed form of an entry, with its validity and its tags. */
+  #keepEncodedFor(
+    { key, coding }: CacheableQuery,
+    entry: CacheEntry | undefined,
+    version: number | string | undefined,
+  ): StoredForm['keep'] {
+    if (coding === undefined || entry === undefined || version === undefined) return undefined;
+    if (!this.#store.keepsBytes) return undefined;
+    return (encoded) => {
+      const encodedEntry = { ...entry, body: ownedBody(encoded.bytes), etag: encoded.createTag() };
+      void this.#store.set(encodedKey(key, encoded.coding), encodedEntry, version);
+    };
+  }
+
   /** Stores a result. Returns its entry if it was stored: no tag of it was invalidated since the lookup. */
   #keep(
     query: CacheableQuery,
@@ -151,6 +179,16 @@ export class ResponseCache {
   }
 }
 
+/** Prepared for each coding: no other key contains a colon at this place. */
+const encodedKey = (key: string, coding: Coding): string => `${coding}:${key}`;
+
+/** How the body of an entry is stored, and what is done with a form that is not. */
+interface StoredForm {
+  /** The coding of the body; undefined for the result itself. */
+  readonly coding?: Coding;
+  readonly keep?: ((encoded: EncodedBody) => void) | undefined;
+}
+
 /** The ETags of entries in the memory of the process. */
 const tags = new WeakMap<CacheEntry, string>();
 
@@ -162,13 +200,15 @@ export class StoredResult implements ExecutionOutcome, ResultCaching {
   readonly body: string | Buffer;
   readonly errors: readonly never[] = NO_ERRORS;
   readonly isFresh: boolean;
-  readonly #entry: CacheEntry;
+  readonly #entry: EncodedEntry;
+  readonly #form: StoredForm;
   readonly #milliseconds: number;
 
-  constructor(entry: CacheEntry) {
+  constructor(entry: EncodedEntry, form: StoredForm = {}) {
     const { storedAt, lifetime } = entry;
     this.body = entry.body;
     this.#entry = entry;
+    this.#form = form;
     // The clock of another process may be ahead.
     this.#milliseconds = Math.max(0, Date.now() - storedAt);
     this.isFresh = this.#milliseconds < lifetime;
@@ -188,12 +228,20 @@ export class StoredResult implements ExecutionOutcome, ResultCaching {
   /** The tag of the stored body is computed once. A body that was changed, for example indented, has another one. */
   etagOf(body: string | Buffer, create: () => string): string {
     if (body !== this.body) return create();
-    let tag = tags.get(this.#entry);
+    let tag = this.#entry.etag ?? tags.get(this.#entry);
     if (tag === undefined) {
       tag = create();
       tags.set(this.#entry, tag);
     }
     return tag;
+  }
+
+  codingOf(body: string | Buffer): Coding | undefined {
+    return body === this.body ? this.#form.coding : undefined;
+  }
+
+  keepEncoded(body: string | Buffer, encoded: EncodedBody): void {
+    if (body === this.body && this.isFresh) this.#form.keep?.(encoded);
   }
 
   policy(): CachePolicy {

@@ -2,10 +2,18 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup, CachePubSub, CacheStore } from '../../types/response-cache.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
 import { startTimeLimit } from '../http/timers.ts';
-import { isCount, isListOf, isString, isThenable, isVary } from '../options/rules.ts';
+import { isCount, isListOf, isString, isThenable, isVary, settle } from '../options/rules.ts';
 import { SharedMemoryStore } from './invalidations.ts';
 import { MemoryStore } from './memory-store.ts';
 import { normalTag } from './tags.ts';
+
+/** An entry whose body is compressed. */
+export interface EncodedEntry extends CacheEntry {
+  readonly etag?: string | undefined;
+}
+
+/** The stores of this package that are passed as an option. */
+export const byteStores: WeakSet<CacheStore> = new WeakSet();
 
 /** The longest time, in milliseconds, for which a request waits for the store. */
 const STORE_MILLISECONDS = 50;
@@ -22,6 +30,8 @@ const UNAVAILABLE: CacheLookup = { entry: undefined, version: undefined };
  * until it has replied, except one request per second.
  */
 export class GuardedStore {
+  /** Whether the store keeps any bytes: those of applications have to keep text only. */
+  readonly keepsBytes: boolean;
   readonly #store: CacheStore;
   readonly #report: (error: unknown) => void;
   /** The time until which the store is not used; undefined while it replies. */
@@ -29,10 +39,19 @@ export class GuardedStore {
   #hits = 0;
   #misses = 0;
 
-  constructor(store: CacheStore, report: (error: unknown) => void) {
+  constructor(store: CacheStore, report: (error: unknown) => void, keepsBytes = false) {
+    this.keepsBytes = keepsBytes;
     this.#store = store;
     this.#report = report;
     registerGauge(this, { kind: 'responses', read: () => ({ hits: this.#hits, misses: this.#misses }) });
+  }
+
+  /** Returns the entry of a compressed result, which is not a miss if it does not exist. */
+  getEncoded(key: string): MaybePromise<EncodedEntry | undefined> {
+    return settle(
+      this.#limit(() => this.#store.get(key), UNAVAILABLE),
+      (lookup) => lookup.entry && this.#count(lookup).entry,
+    );
   }
 
   get(key: string): MaybePromise<CacheLookup> {

@@ -179,7 +179,7 @@ class GraphQLOverHttp {
   async #respondToBatch(exchange: Exchange, batch: readonly GraphQLParams[]): Promise<void> {
     try {
       const results = await this.#runBatch(exchange, batch);
-      this.#sender.send(
+      await this.#sender.send(
         exchange,
         this.#responses.fromBatch(exchange, results, exchange.accepted.type ?? JSON_TYPE),
       );
@@ -283,31 +283,32 @@ class GraphQLOverHttp {
     const refusal = addPrice(exchange, cost, this.#core.maxCost);
     setAdmissionHeaders(exchange, headers);
     if (refusal !== undefined) return refusal;
+    inputs.isExtended = extensions !== undefined;
     return settle(this.#execute(exchange, prepared, inputs), (outcome) =>
       withExtensions(outcome, extensions),
     );
   }
 
-  #send(exchange: Exchange, result: Result): void {
+  #send(exchange: Exchange, result: Result): MaybePromise<void> {
     if (result === STREAMED) return;
     if ('rest' in result && result.rest !== undefined) {
       this.#streaming.sendIncremental(exchange, result.body.toString(), result.rest);
       return;
     }
     const { type } = exchange.accepted;
-    if (type === undefined) this.#sendInStream(exchange, result);
-    else this.#sender.send(exchange, this.#responses.fromResult(exchange, result, type));
+    if (type === undefined) return this.#sendInStream(exchange, result);
+    return this.#sender.send(exchange, this.#responses.fromResult(exchange, result, type));
   }
 
   /**
    * Sends a single result to a client that accepts only streams, or a plain response if an error of the client or of
    * a resolver sets its status.
    */
-  #sendInStream(exchange: Exchange, result: ExecutionOutcome | RequestError): void {
+  #sendInStream(exchange: Exchange, result: ExecutionOutcome | RequestError): MaybePromise<void> {
     const response = this.#streamResponses.fromResult(exchange, result, JSON_TYPE);
     const isFailure = !('body' in result) && result.status === 500;
-    if (response.status === 200 || isFailure) this.#streaming.sendWhole(exchange, response.body.toString());
-    else this.#sender.send(exchange, response);
+    if (response.status !== 200 && !isFailure) return this.#sender.send(exchange, response);
+    this.#streaming.sendWhole(exchange, response.body.toString());
   }
 
   /**
@@ -383,9 +384,10 @@ function isAbort(error: unknown, res: ServerResponse): boolean {
 }
 
 /** Returns the function that executes operations: through the response cache, if the handler has one. */
-function executeFor(core: GraphQLCore, { responseCache, httpCache }: HttpSettings): Execute {
+function executeFor(core: GraphQLCore, settings: HttpSettings): Execute {
+  const { responseCache, httpCache, compression } = settings;
   if (responseCache === undefined) return execute;
-  return createCachedExecution(core, responseCache, { execute, vary: httpCache?.vary ?? [] });
+  return createCachedExecution(core, responseCache, { execute, compression, vary: httpCache?.vary ?? [] });
 }
 
 function execute(

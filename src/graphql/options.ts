@@ -10,6 +10,7 @@ import {
   resolveResponseCache,
 } from '../cache/options.ts';
 import { createCaching } from '../cache/policy.ts';
+import { Compression, resolveCompress } from '../compress/results.ts';
 import {
   type CoreSettings,
   type DocumentLimitSettings,
@@ -53,11 +54,12 @@ interface OwnSettings {
   readonly eventStreams: unknown;
   readonly httpCache: unknown;
   readonly responseCache: unknown;
+  readonly compress: unknown;
 }
 
 /** The options of `graphqlHTTP` after checks, with defaults filled in. */
 export type HttpSettings = Omit<CoreSettings, 'limits'> &
-  Omit<OwnSettings, 'eventStreams' | 'httpCache' | 'responseCache'> & {
+  Omit<OwnSettings, 'eventStreams' | 'httpCache' | 'responseCache' | 'compress'> & {
     readonly limits: DocumentLimitSettings & OwnLimits;
     /** Undefined if event streams are off. */
     readonly eventStreams: EventStreamSettings | undefined;
@@ -67,6 +69,8 @@ export type HttpSettings = Omit<CoreSettings, 'limits'> &
     readonly httpCache: CachingSettings | undefined;
     /** The settings of the response cache; undefined if it is off. */
     readonly responseCache: ResponseCacheSettings | undefined;
+    /** Undefined if responses are not compressed. */
+    readonly compression: Compression | undefined;
     /** Whether a function of the options may get the request. */
     readonly passesRequest: boolean;
   };
@@ -113,6 +117,7 @@ const rules: Rules<OwnSettings> = {
   ),
   httpCache: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
   responseCache: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
+  compress: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
 };
 
 /** Checks the options of `graphqlHTTP` and fills in the defaults. */
@@ -130,7 +135,8 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
     );
   }
   assertGraphiQLMethod(settings);
-  const { eventStreams } = settings;
+  const { eventStreams, compress } = settings;
+  const compressSettings = resolveCompress(compress);
   const httpCache = resolveCacheControl(settings.httpCache);
   const responseCache = resolveResponseCache(settings.responseCache);
   // Without `httpCache` the policies decide only what the response cache stores.
@@ -143,6 +149,7 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
     cursorSettings: resolveCursors(GRAPHQL_OPTIONS, settings.cursors),
     httpCache,
     responseCache,
+    compression: compressSettings && new Compression(compressSettings),
     passesRequest: hasFunctions(options),
     createCaching: caching && ((schema) => createCaching(schema, caching, cacheStore)),
     cacheStore,

@@ -14,6 +14,7 @@ import type {
   RequestError,
 } from '../execution/types.ts';
 import { assertJsonWithinLimits, bodyTooLarge, createBodyReader } from '../http/body.ts';
+import type { Coding } from '../http/codings.ts';
 import { cacheByHeader, cacheByText, GRAPHQL_TYPE, JSON_TYPE, type Negotiated } from '../http/negotiation.ts';
 import { HttpError, isAborted } from '../http/reply.ts';
 import { decodePart, pathOf } from '../http/routing.ts';
@@ -53,8 +54,20 @@ export interface ResultCaching {
   policy(): CachePolicy;
   /** Returns the strong ETag of a body, if it is known, or creates it. */
   etagOf?(body: string | Buffer, create: () => string): string;
+  /** Returns the coding of a body that was stored compressed. */
+  codingOf?(body: string | Buffer): Coding | undefined;
+  /** Stores the compressed form of a stored body. */
+  keepEncoded?(body: string | Buffer, encoded: EncodedBody): void;
   /** Seconds since the result was created, for one that is stored. */
   readonly age?: number | undefined;
+}
+
+/** A body that was compressed. */
+export interface EncodedBody {
+  readonly coding: Coding;
+  readonly bytes: Buffer;
+  /** Creates its strong ETag; undefined if responses have none. */
+  createTag(): string | undefined;
 }
 
 /** The result of a request whose response has begun, because it is a stream. */
@@ -88,6 +101,8 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
   caching: ExecutionCaching | undefined;
   /** Set before the execution if it continues when the client disconnects. */
   outlivesClient = false;
+  /** Set before the execution if the result is changed after it, so that it must not be compressed already. */
+  isExtended = false;
   readonly #exchange: Exchange;
   #controller: AbortController | undefined;
 
@@ -153,7 +168,7 @@ type BodyKind = 'json' | 'multipart';
  */
 export function createRequestCheck(
   core: GraphQLCore,
-  { methods }: Pick<HttpSettings, 'methods'>,
+  { methods, compression }: Pick<HttpSettings, 'methods' | 'compression'>,
   csrf: Csrf,
   streaming: Streaming,
 ): (exchange: Exchange) => void {
@@ -161,7 +176,8 @@ export function createRequestCheck(
   const allow = methods.join(', ');
   const { isHostAllowed } = core;
 
-  return ({ req, accepted }) => {
+  return (exchange) => {
+    const { req, accepted } = exchange;
     if (!allowed.has(req.method)) {
       const hint = req.method === 'OPTIONS' ? '; for CORS mount the package cors before graphqlHTTP' : '';
       throw new HttpError(405, `The method ${req.method} is not allowed; allowed: ${allow}${hint}`, {
@@ -177,6 +193,7 @@ export function createRequestCheck(
       const message = `No supported response type is acceptable; supported: ${GRAPHQL_TYPE}, ${JSON_TYPE}`;
       throw new HttpError(406, message, { code: 'NOT_ACCEPTABLE' });
     }
+    compression?.assertAcceptable(exchange);
     if (req.method === 'POST') return;
     if (req.headers.upgrade !== undefined) assertNoHandshake(req, core);
     // A page of another site could send a GET with another type without a preflight, and time the response.

@@ -1,6 +1,7 @@
 import type { GraphQLError } from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
 import type { ResponseStatus } from '../../types/graphql.ts';
-import { addStoreHeaders, createCacheHeaders } from '../cache/headers.ts';
+import { addStoreHeaders, createCacheHeaders, tagOf } from '../cache/headers.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { isPublicError } from '../core/errors.ts';
 import { events } from '../diagnostics/events.ts';
@@ -10,6 +11,7 @@ import { drainRequest } from '../http/body.ts';
 import { GRAPHQL_TYPE, JSON_TYPE } from '../http/negotiation.ts';
 import {
   CONNECTION_HEADERS,
+  destroyIncomplete,
   type Headers,
   type HttpError,
   isHttp2,
@@ -17,7 +19,7 @@ import {
   withVary,
   writeReplyInPlace,
 } from '../http/reply.ts';
-import { assertSync, isObject, wrongReturnValue } from '../options/rules.ts';
+import { assertSync, isObject, isThenable, settle, wrongReturnValue } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import type { HttpSettings } from './options.ts';
 import { type Exchange, originOf } from './request.ts';
@@ -203,7 +205,7 @@ function lowerCaseHeaders(headers: Readonly<Record<string, unknown>>): Headers {
 
 /** Writes responses. Does nothing if other code has begun the response or the client disconnected. */
 export interface Sender {
-  send(exchange: Exchange, response: GraphQLResponse): void;
+  send(exchange: Exchange, response: GraphQLResponse): MaybePromise<void>;
   /** Sends a response before the body of the request was read to its end. */
   sendEarly(exchange: Exchange, response: GraphQLResponse): void;
 }
@@ -213,13 +215,16 @@ export function createSender({
   methods,
   httpCache,
   responseCache,
-}: Pick<HttpSettings, 'methods' | 'httpCache' | 'responseCache'>): Sender {
+  compression,
+}: Pick<HttpSettings, 'methods' | 'httpCache' | 'responseCache' | 'compression'>): Sender {
   const acceptsQuery = methods.includes('QUERY');
   const addCacheHeaders =
     httpCache && createCacheHeaders({ ...httpCache, invalidates: responseCache !== undefined });
+  const vary = compression === undefined ? 'Accept' : 'Accept, Accept-Encoding';
+
   function replyOf({ req, res }: Exchange, response: GraphQLResponse): Reply {
     const { status, type, body, headers: extra, release } = response;
-    const headers = baseHeaders(res, type);
+    const headers = baseHeaders(res, type, vary);
     // RFC 10008 §3. The responses to POST say nothing about QUERY.
     if (acceptsQuery && req.method !== 'POST') headers['accept-query'] = JSON_TYPE;
     if (extra !== undefined) {
@@ -232,14 +237,29 @@ export function createSender({
     return { status, headers, body, release };
   }
 
-  function send(exchange: Exchange, response: GraphQLResponse): void {
+  function write(exchange: Exchange, reply: Reply, { cause }: GraphQLResponse): void {
     const { req, res } = exchange;
+    if (res.headersSent || res.destroyed) return;
+    writeReplyInPlace(req, res, reply);
+    if (events.response.hasSubscribers) publish(exchange, reply.status, cause);
+  }
+
+  function send(exchange: Exchange, response: GraphQLResponse): MaybePromise<void> {
+    const { res, caching } = exchange;
     if (res.headersSent || res.destroyed) return;
     const reply = replyOf(exchange, response);
     if (responseCache !== undefined) addStoreHeaders(reply.headers, exchange);
-    if (exchange.caching !== undefined) addCacheHeaders?.(exchange, response, reply);
-    writeReplyInPlace(req, res, reply);
-    if (events.response.hasSubscribers) publish(exchange, reply.status, response.cause);
+    const encoding = compression?.encodingFor(exchange, response);
+    if (caching !== undefined) addCacheHeaders?.(exchange, response, reply, encoding?.id);
+    if (compression === undefined || encoding === undefined || reply.body === undefined) {
+      write(exchange, reply, response);
+      return;
+    }
+    const createTag = (): string | undefined =>
+      httpCache && caching && tagOf(caching, response.body, response.type);
+    return settle(compression.encode(exchange, reply, encoding, createTag), () =>
+      write(exchange, reply, response),
+    );
   }
 
   return {
@@ -250,7 +270,8 @@ export function createSender({
       // Draining would not help: the body did not arrive in time.
       if (response.status === 408) res.shouldKeepAlive = false;
       else drainRequest(req, res);
-      send(exchange, response);
+      const sent = send(exchange, response);
+      if (isThenable(sent)) sent.catch((error: unknown) => destroyIncomplete(res, error));
     },
   };
 }
@@ -258,11 +279,11 @@ export function createSender({
 const JSON_UTF8 = `${JSON_TYPE}; charset=utf-8`;
 
 /** Creates the headers of every response; keeps Cache-Control and Vary that the application has set. */
-function baseHeaders(res: Exchange['res'], type: string): Headers {
+function baseHeaders(res: Exchange['res'], type: string, vary: string): Headers {
   const headers: Headers = {
     'content-type': type === JSON_TYPE ? JSON_UTF8 : `${type}; charset=utf-8`,
     'x-content-type-options': 'nosniff',
-    vary: withVary(res.getHeader('vary'), 'Accept'),
+    vary: withVary(res.getHeader('vary'), vary),
     'cache-control': 'no-store',
   };
   const own = res.getHeader('cache-control');

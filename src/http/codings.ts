@@ -60,14 +60,15 @@ const brotli = promisify(zlib.brotliCompress);
 const gzip = promisify(zlib.gzip);
 const zstd = zstdCompress && promisify(zstdCompress);
 
-const brotliOptions = ({ length }: Buffer, level: number): EncoderOptions => ({
-  chunkSize: CHUNK,
-  params: { [constants.BROTLI_PARAM_QUALITY]: level, [constants.BROTLI_PARAM_SIZE_HINT]: length },
+const brotliOptions = (bytes: Buffer, level: number): EncoderOptions => ({
+  chunkSize: chunkFor(bytes),
+  params: { [constants.BROTLI_PARAM_QUALITY]: level, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length },
 });
-const zstdOptions = (level: number): EncoderOptions => ({
-  chunkSize: CHUNK,
+const zstdOptions = (bytes: Buffer, level: number): EncoderOptions => ({
+  chunkSize: chunkFor(bytes),
   params: { [ZSTD_LEVEL]: level },
 });
+const gzipOptions = (bytes: Buffer, level: number) => ({ level, chunkSize: chunkFor(bytes) });
 
 const ENCODERS: Readonly<Record<Coding, Encoder | undefined>> = {
   br: {
@@ -83,8 +84,8 @@ const ENCODERS: Readonly<Record<Coding, Encoder | undefined>> = {
     },
   gzip: {
     library: libraries.get('zlib'),
-    encode: (bytes, level) => gzip(bytes, { level, chunkSize: chunkFor(bytes) }),
-    encodeSync: (bytes, level) => zlib.gzipSync(bytes, { level, chunkSize: chunkFor(bytes) }),
+    encode: (bytes, level) => gzip(bytes, gzipOptions(bytes, level)),
+    encodeSync: (bytes, level) => zlib.gzipSync(bytes, gzipOptions(bytes, level)),
   },
 };
 
@@ -113,3 +114,7 @@ export function encodingId(coding: Coding, level: number): string {
   const library = `${ENCODERS[coding]?.library ?? ''}${process.arch}`.replace(/[^\da-z]/gi, '');
   return `${coding}${level}.${library}`;
 }
+
+/** The ETag of a body in a coding, from that of the body itself. A weak one covers all codings. */
+export const encodedTag = (tag: string, id: string): string =>
+  tag.startsWith('W/') ? tag : tag.replace(/"$/, `-${id}"`);

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { constants } from 'node:zlib';
 import type { Precompressed } from '../../types/static.ts';
 import { debug } from '../diagnostics/logging.ts';
-import { encode, encodingId, type Preferences, parsePreferences } from '../http/codings.ts';
+import { encode, encodedTag, encodingId, type Preferences, parsePreferences } from '../http/codings.ts';
 import { listMatchesWeakly } from '../http/conditions.ts';
 import { cacheByHeader, type EncodingWeights } from '../http/negotiation.ts';
 import { MAX_DELAY } from '../options/rules.ts';
@@ -205,11 +205,12 @@ export class CompressedCodings {
 
   #createCandidate(coding: Precompressed): Candidate {
     const { etag, size } = this.#content;
-    const suffix = `-${encodingId(coding, levelFor(coding, size))}`;
+    const id = encodingId(coding, levelFor(coding, size));
+    const { tag } = this.#identity;
     return {
       coding,
-      key: etag.slice(1, -1) + suffix,
-      tag: this.#identity.tag?.replace(/"$/, `${suffix}"`),
+      key: `${etag.slice(1, -1)}-${id}`,
+      tag: tag && encodedTag(tag, id),
       // Text compresses to about 0.3 of its size.
       work: {
         content: this.#content,

@@ -1,0 +1,171 @@
+import type { MaybePromise } from '../../types/connect.ts';
+import type { GraphQLCompressOptions } from '../../types/graphql.ts';
+import { hasCertificate } from '../cache/credentials.ts';
+import { isCacheable } from '../cache/policy.ts';
+import type { ExecutionOutcome } from '../execution/types.ts';
+import type { Exchange } from '../graphql/request.ts';
+import {
+  type Coding,
+  canEncode,
+  encode,
+  encodedTag,
+  encodeSync,
+  encodingId,
+  type Preferences,
+  parsePreferences,
+} from '../http/codings.ts';
+import { cacheByHeader } from '../http/negotiation.ts';
+import { HttpError, type Reply } from '../http/reply.ts';
+import {
+  bytes,
+  flag,
+  isListOf,
+  isOneOf,
+  type Rules,
+  resolveOptions,
+  rule,
+  settle,
+  type WithDefaults,
+} from '../options/rules.ts';
+import { COMPRESS_OPTIONS } from '../options/scopes.ts';
+
+/** The option `compress` of `graphqlHTTP` after checks, with defaults filled in. */
+export type CompressSettings = Readonly<WithDefaults<GraphQLCompressOptions>>;
+
+const CODINGS: readonly Coding[] = ['zstd', 'br', 'gzip'];
+
+const RULES: Rules<CompressSettings> = {
+  private: flag(false),
+  codings: rule<readonly Coding[]>(CODINGS, isListOf(isOneOf(...CODINGS)), "a list of 'zstd', 'br', 'gzip'"),
+  minBytes: bytes(1024, { from: 0 }),
+  maxStreamBytes: bytes(64 * 1024 * 1024, { from: 0 }),
+};
+
+/** Checks the option `compress`; undefined if it is off. Codings that this version of Node cannot create are left out. */
+export function resolveCompress(given: unknown): CompressSettings | undefined {
+  if (given === undefined || given === false) return undefined;
+  const settings = resolveOptions<CompressSettings>(COMPRESS_OPTIONS, given === true ? {} : given, RULES);
+  return { ...settings, codings: settings.codings.filter(canEncode) };
+}
+
+/** A result has to be compressed while its client waits, so the levels are low. */
+const LEVELS: Readonly<Record<Coding, number>> = { zstd: 3, br: 4, gzip: 5 };
+
+/** Bytes up to which compressing costs less than a way through the thread pool. */
+const MAX_SYNC_BYTES = 32 * 1024;
+
+/** A response that may be compressed. */
+interface Compressible {
+  readonly body: string | Buffer;
+  /** The outcome of the execution; errors have no `kind`. */
+  readonly cause: Partial<Pick<ExecutionOutcome, 'kind'>>;
+}
+
+/** The coding of one response. */
+interface ResponseEncoding {
+  readonly coding: Coding;
+  /** Identifies the compressed form of the body, for its ETag; undefined for a body that was stored compressed. */
+  readonly id: string | undefined;
+}
+
+/** Chooses the codings of the responses of one handler, and compresses them. */
+export class Compression {
+  readonly settings: CompressSettings;
+  readonly #preferencesOf: (header: string) => Preferences;
+
+  constructor(settings: CompressSettings) {
+    this.settings = settings;
+    this.#preferencesOf = cacheByHeader((header) => parsePreferences(header, settings.codings));
+  }
+
+  /** @throws HttpError 406 if the client accepts neither a coding nor the result itself (RFC 9110 §12.5.3). */
+  assertAcceptable(exchange: Exchange): void {
+    const preferences = this.#preferences(exchange);
+    if (preferences === undefined || preferences.identityWeight > 0) return;
+    if (preferences.preferred.length > 0) return;
+    const message = `No supported content coding is acceptable; supported: ${this.settings.codings.join(', ')}, identity`;
+    throw new HttpError(406, message, { code: 'NOT_ACCEPTABLE' });
+  }
+
+  /** The coding that the client prefers to the body itself. */
+  preferred(exchange: Exchange): Coding | undefined {
+    const index = this.#preferences(exchange)?.preferred[0];
+    return index === undefined ? undefined : this.settings.codings[index];
+  }
+
+  /** The coding of a response; undefined if it is sent as it is. */
+  encodingFor(exchange: Exchange, { body, cause }: Compressible): ResponseEncoding | undefined {
+    const stored = exchange.caching?.codingOf?.(body);
+    if (stored !== undefined) return { coding: stored, id: undefined };
+    const coding = this.preferred(exchange);
+    if (coding === undefined || exchange.res.hasHeader('content-encoding')) return undefined;
+    const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
+    if (length < this.settings.minBytes && !this.#refusesIdentity(exchange)) return undefined;
+    if (!this.isAllowed(exchange, cause.kind === 'data')) return undefined;
+    return { coding, id: encodingId(coding, LEVELS[coding]) };
+  }
+
+  /**
+   * Whether the length of a compressed response may tell something to other sites (BREACH): their pages can let the
+   * browser send credentials that it adds itself. A client that refuses the body itself is not a browser.
+   */
+  isAllowed(exchange: Exchange, isResult: boolean): boolean {
+    if (this.settings.private || !hasAmbientCredentials(exchange)) return true;
+    const policy = isResult ? exchange.caching?.policy() : undefined;
+    const isPublic = policy !== undefined && isCacheable(policy) && policy.scope === 'PUBLIC';
+    return isPublic || this.#refusesIdentity(exchange);
+  }
+
+  /** Compresses the body of a reply: a short one at once, a long one in the thread pool. */
+  encode(
+    exchange: Exchange,
+    reply: Reply,
+    { coding, id }: ResponseEncoding,
+    createTag: () => string | undefined,
+  ): MaybePromise<void> {
+    const { headers, body = '', release } = reply;
+    headers['content-encoding'] = coding;
+    if (id === undefined) return;
+    const own = headers['etag'] ?? exchange.res.getHeader('etag');
+    // Set by the application, for the body without a coding.
+    if (headers['etag'] === undefined && own !== undefined) headers['etag'] = encodedTag(String(own), id);
+    return settle(compress(body, coding), (bytes) => {
+      release?.();
+      reply.body = bytes;
+      reply.release = undefined;
+      exchange.caching?.keepEncoded?.(body, {
+        coding,
+        bytes,
+        createTag() {
+          const tag = createTag();
+          return tag && encodedTag(tag, id);
+        },
+      });
+    });
+  }
+
+  #preferences({ req }: Exchange): Preferences | undefined {
+    const header = req.headers['accept-encoding'];
+    return typeof header === 'string' ? this.#preferencesOf(header) : undefined;
+  }
+
+  #refusesIdentity(exchange: Exchange): boolean {
+    return this.#preferences(exchange)?.identityWeight === 0;
+  }
+}
+
+/** The schemes of credentials that a browser adds itself (RFC 7617, 7616, 4559). */
+const BROWSER_SCHEMES = /^(?:basic|digest|negotiate|ntlm)\b/i;
+
+function hasAmbientCredentials({ req, res }: Exchange): boolean {
+  const { cookie, authorization } = req.headers;
+  if (cookie !== undefined || res.hasHeader('set-cookie')) return true;
+  if (authorization !== undefined && BROWSER_SCHEMES.test(authorization)) return true;
+  return hasCertificate(req);
+}
+
+function compress(body: string | Buffer, coding: Coding): MaybePromise<Buffer> {
+  const source = typeof body === 'string' ? Buffer.from(body) : body;
+  const encodeBody = source.length <= MAX_SYNC_BYTES ? encodeSync : encode;
+  return encodeBody(source, coding, LEVELS[coding]);
+}
