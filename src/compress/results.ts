@@ -30,7 +30,7 @@ import {
 import { COMPRESS_OPTIONS } from '../options/scopes.ts';
 
 /** The option `compress` of `graphqlHTTP` after checks, with defaults filled in. */
-export type CompressSettings = Readonly<WithDefaults<GraphQLCompressOptions>>;
+type CompressSettings = Readonly<WithDefaults<GraphQLCompressOptions>>;
 
 const CODINGS: readonly Coding[] = ['zstd', 'br', 'gzip'];
 
