@@ -2,6 +2,7 @@ export { ConnectionClosedError } from '../src/testing/subscribe.ts';
 
 import { injectRequest } from '../src/testing/inject.ts';
 import { startSubscription } from '../src/testing/subscribe.ts';
+import { checkTransport } from '../src/testing/transport-checks.ts';
 import type {
   HttpRequest,
   InjectedResponse,
@@ -10,6 +11,8 @@ import type {
   OperationResponse,
   SubscribeRequest,
   SubscriptionResults,
+  TestTransportOptions,
+  TransportFactory,
 } from '../types/testing.ts';
 
 export type * from '../types/testing.ts';
@@ -57,4 +60,22 @@ export function subscribe<Data = Record<string, unknown>, Variables extends obje
 ): Promise<SubscriptionResults<Data>>;
 export function subscribe(target: InjectTarget, request: unknown): Promise<SubscriptionResults<unknown>> {
   return startSubscription(target, request);
+}
+
+/**
+ * Checks that a transport for `createPubSub` keeps the rules of `EventTransport`: with real connections, in a few
+ * seconds.
+ *
+ * @param create - creates a transport. It is called for each of the two processes of a check
+ * @returns the names of the checks that were made. It rejects with an error (code `ERR_TRANSPORT`) that has a line
+ * for each broken rule
+ * @throws TypeError (code `ERR_OPTION`) for an unknown option or a wrong value, from the promise
+ * @example
+ * await testTransport(() => postgres(pool), { interrupt: () => killSessions() });
+ */
+export function testTransport(
+  create: TransportFactory,
+  options?: TestTransportOptions,
+): Promise<readonly string[]> {
+  return checkTransport(create, options);
 }

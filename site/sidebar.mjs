@@ -45,6 +45,7 @@ const PARTS = [
       ['Many subscribers', 'subscription-sharing.md'],
       ['Other WebSockets', 'other-websockets.md'],
       ['Scaling out', 'scaling.md'],
+      ['Engines for events', 'events.md'],
       ['Event history', 'history.md'],
       ['Resuming subscriptions', 'resume.md'],
     ],

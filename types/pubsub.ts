@@ -26,13 +26,13 @@ export interface PubSubOptions {
    * when the subscriber reads nothing for a second.
    * @default 1024
    */
-  bufferSize?: number | undefined;
+  maxBufferedEvents?: number | undefined;
   /**
    * Bytes of further events that may wait for one subscriber that reads, measured as JSON. Above it, its
    * stream ends with `ERR_EVENTS_MISSED` immediately.
    * @default 8_388_608 (8 MiB)
    */
-  bufferBytes?: ByteSize | undefined;
+  maxBufferedBytes?: ByteSize | undefined;
   /**
    * The time without traffic after which a connection to Redis is checked with PING. With `history` also
    * the time between two checks for messages that Redis has dropped.
@@ -53,6 +53,18 @@ export interface PubSubOptions {
    * @default none: events are not stored
    */
   history?: HistoryOptions | undefined;
+  /**
+   * The time without a connection after which streams end with `ERR_EVENTS_MISSED`, so that clients learn
+   * that events may be missing. A client with a cursor continues after its last event when the connection is
+   * back.
+   * @default 60_000 (1 minute)
+   */
+  maxOutage?: Duration | undefined;
+  /**
+   * Carries the events instead of Redis: that of `postgres` in `espalier/postgres`, or one of your own.
+   * @default none
+   */
+  transport?: EventTransport | undefined;
   /**
    * Called after the connection to Redis was lost and is open again. Without `history` the streams have
    * ended. For logs and metrics.
@@ -79,6 +91,89 @@ export interface HistoryOptions {
    * @default 300_000 (5 minutes)
    */
   age?: Duration | undefined;
+}
+
+/** The position of an event in its channel. */
+export interface EventLink {
+  /** The id of the event: 1 to 64 letters, digits and `_ . : ~ -`. */
+  readonly id: string;
+  /** The id of the event before it in the channel. For the first event that which `newest` returned before it. */
+  readonly previous: string;
+}
+
+/** An event that a transport has stored. */
+export interface StoredMessage {
+  readonly id: string;
+  readonly payload: string;
+}
+
+/** What a transport tells `createPubSub`. */
+export interface TransportListener {
+  /** An event of a subscribed channel has arrived. With a history it has a link. */
+  message(channel: string, payload: string, link?: EventLink): void;
+  /** Messages of the channel, or of all channels, may have been lost; later ones arrive. */
+  gap(channel?: string): void;
+  /** The connection is lost. `gap` follows when messages arrive again. */
+  lost(): void;
+  /** Subscriptions to the channel, or to all channels, will never be possible. Ends their streams. */
+  refused(error: Error, channel?: string): void;
+  /** Any other error, for `onError`. */
+  error(error: Error): void;
+}
+
+/** The events that a transport has stored. Ids are compared for equality only. */
+export interface TransportHistory {
+  /**
+   * Returns events of a channel after an id, oldest first: none if it is the newest one, otherwise at least
+   * one and at most `limit`. `'missed'` if the id is unknown, or the event that follows it is not stored. A
+   * read that rejects is repeated, unless the error has the code `ERR_EVENTS_REFUSED`.
+   */
+  read(channel: string, after: string, limit: number): Promise<readonly StoredMessage[] | 'missed'>;
+  /** Returns the id of the newest event. Without an event, the id before the first one; undefined is `'0-0'`. */
+  newest(channel: string): Promise<string | undefined>;
+  /** Returns numbers for `stats()`. */
+  extent?(channel: string): Promise<TopicStats>;
+}
+
+/** Options of `publish`. */
+export interface PublishOptions {
+  /**
+   * A client with an open transaction. The event becomes part of it: subscribers get it after the commit. Only
+   * transports of databases accept it, such as `postgres`.
+   */
+  client?: object | undefined;
+}
+
+/**
+ * Carries events between processes. Channels are strings, and payloads JSON or empty. `testTransport` of `espalier/testing` checks
+ * these rules:
+ *
+ * 1. `subscribe` resolves only when every later message arrives.
+ * 2. After an interruption, `gap` is called before the next message of a channel that has lost one.
+ * 3. With a `history`, every message has a link, and `link.previous` names the event before it in the channel.
+ * 4. `read` never begins at another event than the next one.
+ * 5. The messages of a channel arrive once, in the order of their ids, which are never used again. Events of one
+ *    publisher have the order of its calls.
+ * 6. `publish` sends an event once. It rejects if the event may not have been stored or sent.
+ */
+export interface EventTransport {
+  /** Called once, before all other methods. */
+  open(listener: TransportListener): void;
+  /** Resolves when the event is stored or sent. `options` is passed only if `acceptsClient` is true. */
+  publish(channel: string, payload: string, options?: PublishOptions): Promise<void>;
+  /**
+   * Resolves when later events of the channel arrive; called again to verify that. Rejects if they never will. After a
+   * lost connection the transport subscribes again by itself.
+   */
+  subscribe(channel: string): Promise<void>;
+  unsubscribe(channel: string): void;
+  /** Closes the connections. Later calls reject. */
+  close(): Promise<void>;
+  readonly history?: TransportHistory | undefined;
+  /** Whether `publish` accepts a client with a transaction. */
+  readonly acceptsClient?: boolean | undefined;
+  /** The name of the engine, for messages. */
+  readonly name?: string | undefined;
 }
 
 /** Options of `subscribe`. */
@@ -135,7 +230,11 @@ export interface PubSub<Events extends object> {
    * without Redis. Rejects when it could not be sent, or when Redis did not reply within `commandTimeout`; it
    * will not be sent later.
    */
-  publish<Topic extends keyof Events & string>(topic: Topic, payload: Events[Topic]): Promise<void>;
+  publish<Topic extends keyof Events & string>(
+    topic: Topic,
+    payload: Events[Topic],
+    options?: PublishOptions,
+  ): Promise<void>;
   /**
    * Streams the events of a topic from now on or after a cursor, for the `subscribe` resolver of a
    * subscription. The stream rejects with an error of code `ERR_EVENTS_MISSED` if events may have been

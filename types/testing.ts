@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Hook, NextFunction } from './connect.ts';
+import type { Duration, Hook, MaybePromise, NextFunction } from './connect.ts';
+import type { EventTransport } from './pubsub.ts';
 
 /**
  * The target of `inject` and `subscribe`: a handler that `graphqlHTTP` or `staticFiles` returned, any other
@@ -124,4 +125,21 @@ export interface SubscriptionResults<Data> extends AsyncIterableIterator<Operati
   /** The payload of `connection_ack`. */
   readonly acknowledgement: unknown;
   return(): Promise<IteratorResult<OperationResult<Data>, undefined>>;
+}
+
+/** Creates a transport that is not open, as another process would. All of them use the same broker. */
+export type TransportFactory = () => MaybePromise<EventTransport>;
+
+/** Options of `testTransport`. */
+export interface TestTransportOptions {
+  /**
+   * Breaks the connections of the transports, for example by a proxy or by killing the server's sessions. Events are
+   * published all the time. It resolves when connections are possible again.
+   * @default none: interruptions are not tested
+   */
+  interrupt?: (() => unknown) | undefined;
+  /** Publishes with the transport that subscribes, for one that serves a single process. @default false */
+  single?: boolean | undefined;
+  /** The time in which a message must arrive. @default 10_000 */
+  timeout?: Duration | undefined;
 }

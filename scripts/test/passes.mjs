@@ -28,6 +28,7 @@ export const LISTS = {
     'caching/(processes|leaks|memory|redis-cluster|shared-caches)',
     'cost/budget',
     'cursors/(faults|refusals)',
+    'events/',
     'pubsub/(deployments|history|partition|idle-topics)',
     'redis-(clients|settings)',
     // graphql-query-complexity does not support graphql 17.
@@ -44,6 +45,7 @@ export const LISTS = {
     'cursors/(client|faults|refusals)',
     'documents/(attacks|check-command|reload)',
     'engine/document-memory',
+    'events/conformance',
     'examples/(examples|photo-wall)',
     'graphql/(floods|handler-memory|http2-memory|long-responses|wrapped-responses)',
     'otel/metrics',

@@ -36,6 +36,7 @@ export const PUBSUB_OPTIONS: OptionScope = {
 export const HISTORY_OPTIONS: OptionScope = { name: 'createPubSub', page: 'scaling', within: 'history' };
 export const INJECT_OPTIONS: OptionScope = { name: 'inject', page: 'testing' };
 export const SUBSCRIBE_OPTIONS: OptionScope = { name: 'subscribe', page: 'testing' };
+export const TRANSPORT_TEST_OPTIONS: OptionScope = { name: 'testTransport', page: 'events' };
 export const OTEL_OPTIONS: OptionScope = { name: 'EspalierInstrumentation', page: 'observability' };
 export const INSPECT_OPTIONS: OptionScope = { name: 'inspect', page: 'observability' };
 export const CACHE_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'caching', within: 'responseCache' };

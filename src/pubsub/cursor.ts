@@ -1,17 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { EventResult, EventStream } from '../../types/pubsub.ts';
 
-/** The position of an event in the history of its channel. Ids are compared for equality only. */
-export interface EventLink {
-  readonly id: string;
-  /** The id of the event before it. A subscriber that has not received that one has missed events. */
-  readonly previous: string;
-}
-
 // A cursor is a list of positions, one for each topic: `topic=id&topic=id`. The position is that of the last
 // event of the topic.
 
-const ID = /^\d{1,20}-\d{1,20}$/;
+const ID = /^[\w.:~-]{1,64}$/;
 
 /** `Symbol.for` makes the storage equal in the CommonJS and the ES build. */
 const STORAGE = Symbol.for('espalier.resumed');

@@ -1,17 +1,11 @@
-import type { EventLink } from './cursor.ts';
+import type { EventLink, TopicStats } from '../../types/pubsub.ts';
 
 /** An event of the history. */
-export interface StoredEvent extends EventLink {
+export interface StoredEvent {
+  readonly id: string;
   readonly payload: unknown;
   /** Returns the length of the payload as JSON. */
   readonly size: () => number;
-}
-
-/** The size and the age of a channel's history. */
-export interface HistoryExtent {
-  readonly length: number;
-  /** The time of the oldest event, in milliseconds since 1970; undefined without events. */
-  readonly oldest: number | undefined;
 }
 
 /** Stores the last events of each channel. */
@@ -28,7 +22,7 @@ export interface HistoryStore {
    * all stored.
    */
   read(channel: string, after: string): Promise<readonly StoredEvent[] | undefined>;
-  extent(channel: string): Promise<HistoryExtent>;
+  readonly extent?: ((channel: string) => Promise<TopicStats>) | undefined;
 }
 
 /** The limits of the history of one topic. */
@@ -51,7 +45,7 @@ export const IDLE_MILLISECONDS: number = 7 * 24 * 60 * 60 * 1000;
 /** The maximum number of events that `read` returns. */
 export const PAGE_LENGTH = 256;
 
-interface TimedEvent extends StoredEvent {
+interface TimedEvent extends StoredEvent, EventLink {
   readonly time: number;
 }
 
@@ -114,7 +108,7 @@ export class MemoryHistory implements HistoryStore {
     return Promise.resolve(events.slice(index, index + PAGE_LENGTH));
   }
 
-  extent(name: string): Promise<HistoryExtent> {
+  extent(name: string): Promise<TopicStats> {
     const channel = this.#channels.get(name);
     if (channel === undefined) return Promise.resolve({ length: 0, oldest: undefined });
     const now = performance.now();

@@ -1,5 +1,7 @@
 import type {
   EventStream,
+  EventTransport,
+  PublishOptions,
   PubSub,
   PubSubOptions,
   PubSubStats,
@@ -18,6 +20,7 @@ import {
   isObject,
   isString,
   type OptionScope,
+  optionError,
   positive,
   type Rules,
   resolveOptions,
@@ -27,11 +30,24 @@ import {
 import { HISTORY_OPTIONS, PUBSUB_OPTIONS } from '../options/scopes.ts';
 import { redisRule } from '../redis/connect.ts';
 import { cursorsOf, idOf, isId, resumedCursor } from './cursor.ts';
-import { type HistoryLimits, type HistoryStore, MemoryHistory } from './history.ts';
+import { type HistoryLimits, MemoryHistory } from './history.ts';
 import { IdleTopics, RecordedTopic } from './recorded-topic.ts';
 import { RedisTransport } from './redis-transport.ts';
-import { EventQueue, eventsNotStored, SlowReaders, Topic, type TopicServices } from './topic.ts';
-import { channelOf, createLocalTransport, type Transport, type TransportEvents } from './transport.ts';
+import {
+  EventQueue,
+  eventsNotStored,
+  mayHaveMissedEvents,
+  SlowReaders,
+  Topic,
+  type TopicServices,
+} from './topic.ts';
+import {
+  channelOf,
+  createLocalTransport,
+  SharedTransport,
+  type Transport,
+  type TransportEvents,
+} from './transport.ts';
 
 /**
  * Creates a source of events for subscriptions: within this process, or with `redis` in every process on the
@@ -44,9 +60,9 @@ export function createPubSub<Events extends object = Record<string, unknown>>(
 ): PubSub<Events> {
   const broker = new EventBroker<Events>(resolvePubSubOptions(options));
   return {
-    publish(topic, payload) {
+    publish(topic, payload, publishOptions) {
       assertTopic(PUBLISH, topic);
-      return broker.publish(topic, payload);
+      return broker.publish(topic, payload, publishOptions);
     },
     subscribe(topic, subscribeOptions) {
       assertTopic(SUBSCRIBE, topic);
@@ -97,14 +113,18 @@ class EventBroker<Events extends object> implements PubSub<Events> {
         }
       },
       subscribed: (channel) => this.#topics.get(channel)?.subscribed(),
-      gap: () => {
-        for (const topic of [...this.#topics.values()]) topic.reconnected();
+      gap: (channel) => {
+        for (const topic of this.#topicsOf(channel)) topic.reconnected();
         settings.onGap();
+      },
+      outage: (channels) => {
+        const seconds = Math.round(settings.maxOutage / 1000);
+        for (const channel of channels)
+          this.#topics.get(channel)?.end(mayHaveMissedEvents(`no connection for ${seconds} seconds`));
       },
       refused: (error, channel) => {
         settings.onError(error);
-        for (const name of channel === undefined ? [...this.#topics.keys()] : [channel])
-          this.#topics.get(name)?.end(error);
+        for (const topic of this.#topicsOf(channel)) topic.end(error);
       },
       error: settings.onError,
     };
@@ -112,8 +132,12 @@ class EventBroker<Events extends object> implements PubSub<Events> {
     this.#idleTopics = this.#checkIdleTopics();
   }
 
-  publish<Name extends keyof Events & string>(topic: Name, payload: Events[Name]): Promise<void> {
-    const publish = () => this.#transport.publish(channelOf(this.#settings.prefix, topic), payload);
+  publish<Name extends keyof Events & string>(
+    topic: Name,
+    payload: Events[Name],
+    options?: PublishOptions,
+  ): Promise<void> {
+    const publish = () => this.#transport.publish(channelOf(this.#settings.prefix, topic), payload, options);
     const published = publishes.hasSubscribers ? observePublish(topic, payload, publish) : publish();
     published.catch(this.#settings.onError);
     return published;
@@ -136,7 +160,8 @@ class EventBroker<Events extends object> implements PubSub<Events> {
   async stats(): Promise<PubSubStats> {
     const { history } = this.#transport;
     const topics = [...this.#topics.values()];
-    const entries = history === undefined ? [] : topics.map(({ channel }) => this.#extent(channel, history));
+    const extent = history?.extent?.bind(history);
+    const entries = extent === undefined ? [] : topics.map((topic) => this.#statsOf(topic, extent));
     return {
       streams: topics.reduce((sum, topic) => sum + topic.size, 0),
       replays: this.#replays,
@@ -183,8 +208,18 @@ class EventBroker<Events extends object> implements PubSub<Events> {
     });
   }
 
-  async #extent(channel: string, history: HistoryStore): Promise<[string, TopicStats]> {
-    return [channel.slice(this.#settings.prefix.length), await history.extent(channel)];
+  /** Returns the topic of a channel if it has streams, or all of them. */
+  #topicsOf(channel: string | undefined): readonly Topic[] {
+    if (channel === undefined) return [...this.#topics.values()];
+    const topic = this.#topics.get(channel);
+    return topic === undefined ? [] : [topic];
+  }
+
+  async #statsOf(
+    { channel }: Topic,
+    extent: (channel: string) => Promise<TopicStats>,
+  ): Promise<[string, TopicStats]> {
+    return [channel.slice(this.#settings.prefix.length), await extent(channel)];
   }
 
   #endedStream(error?: Error): EventStream<unknown> {
@@ -195,8 +230,10 @@ class EventBroker<Events extends object> implements PubSub<Events> {
 }
 
 function createTransport(settings: PubSubSettings, events: TransportEvents): Transport {
-  const { redis, history } = settings;
-  if (redis !== undefined) return new RedisTransport(redis, settings, events);
+  const { redis, history, maxOutage } = settings;
+  const engine =
+    settings.transport ?? (redis === undefined ? undefined : new RedisTransport(redis, settings));
+  if (engine !== undefined) return new SharedTransport(engine, events, maxOutage);
   return createLocalTransport(events, history && new MemoryHistory(history));
 }
 
@@ -242,10 +279,12 @@ function observePublish(topic: string, payload: unknown, publish: () => Promise<
 interface PubSubSettings {
   readonly redis: string | RedisClient | undefined;
   readonly prefix: string;
-  readonly bufferSize: number;
-  readonly bufferBytes: number;
+  readonly maxBufferedEvents: number;
+  readonly maxBufferedBytes: number;
   readonly heartbeat: number;
   readonly commandTimeout: number;
+  readonly maxOutage: number;
+  readonly transport: EventTransport | undefined;
   readonly history: HistoryLimits | undefined;
   readonly onGap: () => void;
   readonly onError: (error: Error) => void;
@@ -259,14 +298,25 @@ type Given = Omit<PubSubSettings, 'onError' | 'history'> & {
 const WARNINGS = { owner: 'createPubSub', type: 'PubSubWarning', code: 'ESPALIER_PUBSUB' };
 const ignore = (): void => undefined;
 
+function isTransport(value: unknown): boolean {
+  const methods = ['open', 'publish', 'subscribe', 'unsubscribe', 'close'];
+  return isObject(value) && methods.every((name) => isFunction(value[name]));
+}
+
 const RULES: Rules<Given> = {
   redis: redisRule,
   prefix: rule('espalier:', isString, 'a string'),
-  bufferSize: positive(1024),
-  bufferBytes: bytes(8 * 1024 * 1024),
+  maxBufferedEvents: positive(1024),
+  maxBufferedBytes: bytes(8 * 1024 * 1024),
   heartbeat: delay(5000),
   commandTimeout: delay(5000),
   history: rule<unknown>(undefined, isObject, 'an object such as { length: 1000, age: 300_000 }'),
+  maxOutage: delay(60_000),
+  transport: rule<EventTransport | undefined>(
+    undefined,
+    isTransport,
+    'an object with open, publish, subscribe, unsubscribe and close, such as postgres(pool) of espalier/postgres',
+  ),
   onGap: rule(ignore, isFunction, 'a function'),
   onError: rule<Given['onError']>(
     undefined,
@@ -277,7 +327,7 @@ const RULES: Rules<Given> = {
 
 const REDIS = "use redis: a URL such as 'redis://localhost:6379', or an ioredis client";
 
-/** Replacements for options of ioredis, graphql-redis-subscriptions and Yoga's pub/sub, for error messages. */
+/** Replacements for options of other packages and for earlier names, for error messages. */
 const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   host: REDIS,
   port: REDIS,
@@ -287,7 +337,27 @@ const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   publisher: REDIS,
   subscriber: REDIS,
   eventTarget: REDIS,
+  bufferSize: 'it is called "maxBufferedEvents"',
+  bufferBytes: 'it is called "maxBufferedBytes"',
 };
+
+/** The transports that belong to a pubsub. */
+const usedTransports = new WeakSet<EventTransport>();
+
+/** A transport serves one pubsub, and has its own settings. */
+function assertTransport(transport: EventTransport, given: Readonly<Record<string, unknown>>): void {
+  for (const name of ['redis', 'commandTimeout', 'history']) {
+    if (given[name] !== undefined)
+      throw optionError(PUBSUB_OPTIONS, `the option "${name}" belongs to the transport; remove it`);
+  }
+  if (usedTransports.has(transport)) {
+    throw optionError(
+      PUBSUB_OPTIONS,
+      'the value of the option "transport" belongs to another pubsub; create one for each',
+    );
+  }
+  usedTransports.add(transport);
+}
 
 const HISTORY_RULES: Rules<HistoryLimits> = {
   length: positive(1000),
@@ -297,6 +367,7 @@ const HISTORY_RULES: Rules<HistoryLimits> = {
 function resolvePubSubOptions(options: PubSubOptions | undefined): PubSubSettings {
   const resolved = resolveOptions<Given>(PUBSUB_OPTIONS, options, RULES, REPLACED_OPTIONS);
   const { history, ...settings } = resolved;
+  if (settings.transport !== undefined) assertTransport(settings.transport, { ...options });
   const onError = createErrorListener(resolved.onError, WARNINGS);
   return {
     ...settings,

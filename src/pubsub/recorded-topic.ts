@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { EventResult, EventStream } from '../../types/pubsub.ts';
-import type { EventLink } from './cursor.ts';
+import type { EventLink, EventResult, EventStream } from '../../types/pubsub.ts';
 import { DerivedStream } from './derived.ts';
 import type { HistoryStore, StoredEvent } from './history.ts';
 import { type EventQueue, eventsNotStored, Topic, type TopicServices } from './topic.ts';

@@ -1,16 +1,7 @@
 import { createHash } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
-import { isCluster, isRefusal, isReplyError, keyPrefixOf, type RedisCommands } from '../redis/connection.ts';
-import type { EventLink } from './cursor.ts';
-import {
-  type HistoryExtent,
-  type HistoryLimits,
-  type HistoryStore,
-  IDLE_MILLISECONDS,
-  PAGE_LENGTH,
-  START,
-  type StoredEvent,
-} from './history.ts';
+import type { EventLink, StoredMessage, TopicStats, TransportHistory } from '../../types/pubsub.ts';
+import { isCluster, isReplyError, keyPrefixOf, type RedisCommands } from '../redis/connection.ts';
+import { type HistoryLimits, IDLE_MILLISECONDS, START } from './history.ts';
 
 /** A channel has a stream with its events, and a key with the id of the newest one, which is kept longer. */
 const keysOf = (channel: string): [string, string] => [`{${channel}}:events`, `{${channel}}:newest`];
@@ -49,45 +40,37 @@ const PAGE_BYTES = 1024 * 1024;
 /** Events that Redis reads at a time. */
 const STEP = 16;
 
-// ARGV: the id.
+// ARGV: the id, the maximum number of events.
 const READ = `
 local entries, bytes, after = {}, 0, ARGV[1]
 repeat
-  local step = redis.call('XRANGE', KEYS[1], '(' .. after, '+', 'COUNT', '${STEP}')
+  local count = math.min(${STEP}, ARGV[2] - #entries)
+  local step = redis.call('XRANGE', KEYS[1], '(' .. after, '+', 'COUNT', count)
   for _, entry in ipairs(step) do
     entries[#entries + 1] = entry
     bytes = bytes + #entry[2][4]
     after = entry[1]
   end
-until #step < ${STEP} or #entries >= ${PAGE_LENGTH} or bytes > ${PAGE_BYTES}
+until #step < count or #entries >= tonumber(ARGV[2]) or bytes > ${PAGE_BYTES}
 return {redis.call('GET', KEYS[2]) or '${START}', entries}
 `;
+
+/** An id of a stream. Cursors may come from clients. */
+const ID = /^\d{1,20}-\d{1,20}$/;
 
 /** [id, [name, value, ...]], as XRANGE returns it. */
 type Entry = [id: string, fields: [string, string, string, string]];
 
-const RETRY_MILLISECONDS = 100;
-
-/** The connection of a history. */
-interface HistoryAccess {
-  readonly send: Send;
-  /** Whether a read that was rejected with this error is not repeated. */
-  isFinal(error: unknown): boolean;
-  report(error: Error): void;
-}
-
 /** The history of channels in Redis Streams. */
-export class RedisHistory implements HistoryStore {
-  readonly #access: HistoryAccess;
+export class RedisHistory implements TransportHistory {
+  readonly #send: Send;
   readonly #publish: RedisScript;
   /** The channel of the last publish and its keys: most publishes follow one to the same channel. */
   #lastChannel = '';
   #lastKeys = keysOf('');
-  /** The last reported refusal of `peek`. */
-  #refusal = '';
 
-  constructor(limits: HistoryLimits, access: HistoryAccess) {
-    this.#access = access;
+  constructor(limits: HistoryLimits, send: Send) {
+    this.#send = send;
     this.#publish = new RedisScript((keyPrefix) => publishScript(limits, keyPrefix));
   }
 
@@ -103,78 +86,33 @@ export class RedisHistory implements HistoryStore {
       this.#lastKeys = keysOf(channel);
     }
     const [events, newest] = this.#lastKeys;
-    return this.#publish.run(this.#access.send, events, newest, payload);
+    return this.#publish.run(this.#send, events, newest, payload);
   }
 
-  async newest(channel: string): Promise<string> {
+  async newest(channel: string): Promise<string | undefined> {
     const [, key] = keysOf(channel);
-    return (await this.#retry((client) => client.get(key))) ?? START;
+    return (await this.#send((client) => client.get(key))) ?? undefined;
   }
 
-  /**
-   * Returns the id of the newest event; undefined without one or without a reply. Reports only refusals, once:
-   * the connection reports its errors itself.
-   */
-  async peek(channel: string): Promise<string | undefined> {
-    const [, key] = keysOf(channel);
-    try {
-      return (await this.#access.send((client) => client.get(key))) ?? undefined;
-    } catch (cause) {
-      const { message } = cause as Error;
-      if (!isRefusal(cause) || message === this.#refusal) return undefined;
-      this.#refusal = message;
-      this.#access.report(new Error(`Cannot check for dropped messages: ${message}`, { cause }));
-      return undefined;
-    }
-  }
-
-  async read(channel: string, after: string): Promise<readonly StoredEvent[] | undefined> {
+  async read(channel: string, after: string, limit: number): Promise<readonly StoredMessage[] | 'missed'> {
+    if (!ID.test(after)) return 'missed';
     const keys = keysOf(channel);
-    const [newest, entries] = await this.#retry(
-      (client) => client.eval(READ, 2, ...keys, after) as Promise<[string, Entry[]]>,
+    const [newest, entries] = await this.#send(
+      (client) => client.eval(READ, 2, ...keys, after, limit) as Promise<[string, Entry[]]>,
     );
-    if (entries.length === 0) return newest === after ? [] : undefined;
-    const events = entries.map(([id, [, previous, , payload]]) => storedEvent(id, previous, payload));
-    return events[0]?.previous === after ? events : undefined;
+    const [first] = entries;
+    if (first === undefined) return newest === after ? [] : 'missed';
+    const [, [, previous]] = first;
+    return previous === after ? entries.map(([id, [, , , payload]]) => ({ id, payload })) : 'missed';
   }
 
-  async extent(channel: string): Promise<HistoryExtent> {
+  async extent(channel: string): Promise<TopicStats> {
     const [key] = keysOf(channel);
     const [length, [oldest]] = await Promise.all([
-      this.#access.send((client) => client.xlen(key)),
-      this.#access.send((client) => client.xrange(key, '-', '+', 'COUNT', 1)),
+      this.#send((client) => client.xlen(key)),
+      this.#send((client) => client.xrange(key, '-', '+', 'COUNT', 1)),
     ]);
     return { length, oldest: oldest && Number(oldest[0].split('-')[0]) };
-  }
-
-  async #retry<T>(command: (client: RedisCommands) => Promise<T>): Promise<T> {
-    for (;;) {
-      try {
-        return await this.#access.send(command);
-      } catch (error) {
-        if (this.#access.isFinal(error)) throw error;
-        await delay(RETRY_MILLISECONDS, undefined, { ref: false });
-      }
-    }
-  }
-}
-
-function storedEvent(id: string, previous: string, text: string): StoredEvent {
-  return { id, previous, payload: parsePayload(text), size: () => text.length };
-}
-
-/** Parses the text of a payload. The text of `undefined` is empty. */
-function parsePayload(text: string): unknown {
-  return text === '' ? null : JSON.parse(text);
-}
-
-/** Returns the payload of a message. Reports a text that is not JSON, and then returns undefined. */
-export function payloadOf(channel: string, text: string, report: (error: Error) => void): unknown {
-  try {
-    return parsePayload(text);
-  } catch (cause) {
-    report(new Error(`A message on the Redis channel "${channel}" is not JSON`, { cause }));
-    return undefined;
   }
 }
 

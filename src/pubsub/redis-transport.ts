@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { RedisClient } from '../../types/pubsub.ts';
+import type { EventTransport, RedisClient, TransportHistory, TransportListener } from '../../types/pubsub.ts';
 import { connectClients } from '../redis/connect.ts';
 import {
   type ConnectionTimeouts,
@@ -9,8 +9,8 @@ import {
   RedisConnection,
 } from '../redis/connection.ts';
 import type { HistoryLimits } from './history.ts';
-import { payloadOf, RedisHistory, splitMessage } from './redis-history.ts';
-import type { Transport, TransportEvents } from './transport.ts';
+import { RedisHistory, splitMessage } from './redis-history.ts';
+import { refusal } from './transport.ts';
 
 interface Connections {
   readonly publisher: RedisConnection;
@@ -22,12 +22,16 @@ interface RedisSettings extends ConnectionTimeouts {
 }
 
 /** Carries messages between processes, over the two connections that Redis pub/sub needs. */
-export class RedisTransport implements Transport {
-  readonly history: RedisHistory | undefined;
+export class RedisTransport implements EventTransport {
+  readonly name = 'Redis';
+  readonly history: TransportHistory | undefined;
 
-  readonly #events: TransportEvents;
+  readonly #redis: string | RedisClient;
+  readonly #settings: RedisSettings;
+  readonly #history: RedisHistory | undefined;
   readonly #channels = new Map<string, RedisChannel>();
-  readonly #connections: Promise<Connections>;
+  #events!: TransportListener;
+  #connections!: Promise<Connections>;
   #subscriber: RedisConnection | undefined;
   /** The reason why the transport will never connect. */
   #failure: Error | undefined;
@@ -35,41 +39,57 @@ export class RedisTransport implements Transport {
   #wasReady = false;
   #lost = false;
 
-  constructor(redis: string | RedisClient, settings: RedisSettings, events: TransportEvents) {
-    this.#events = events;
-    this.#connections = this.#open(redis, settings);
-    this.history =
-      settings.history &&
-      new RedisHistory(settings.history, {
-        send: (command) => this.#send(command),
-        isFinal: (error) => this.#failure !== undefined || isRefusal(error),
-        report: events.error,
-      });
+  constructor(redis: string | RedisClient, settings: RedisSettings) {
+    this.#redis = redis;
+    this.#settings = settings;
+    if (settings.history === undefined) return;
+    const history = new RedisHistory(settings.history, (command) => this.#send(command));
+    this.#history = history;
+    const final = async <T>(read: Promise<T>): Promise<T> => {
+      try {
+        return await read;
+      } catch (error) {
+        if (this.#failure === undefined && !isRefusal(error)) throw error;
+        throw refusal('Cannot read the history', error as Error);
+      }
+    };
+    this.history = {
+      read: (channel, after, limit) => final(history.read(channel, after, limit)),
+      newest: (channel) => final(history.newest(channel)),
+      extent: (channel) => history.extent(channel),
+    };
+  }
+
+  open(listener: TransportListener): void {
+    this.#events = listener;
+    this.#connections = this.#connect();
     this.#connections.catch((error: Error) => {
       this.#failure = error;
-      events.error(error);
+      listener.error(error);
       this.#refuse(error);
     });
   }
 
-  get isConnected(): boolean {
-    return !this.#lost && this.#subscriber?.isReady === true;
-  }
-
-  async publish(channel: string, payload: unknown): Promise<void> {
-    const message = JSON.stringify(payload) ?? '';
+  async publish(channel: string, payload: string): Promise<void> {
     const sent =
-      this.history === undefined
-        ? this.#send((client) => client.publish(channel, message))
-        : this.history.publish(channel, message);
+      this.#history === undefined
+        ? this.#send((client) => client.publish(channel, payload))
+        : this.#history.publish(channel, payload);
     this.#lastPublish = sent;
     await sent;
   }
 
-  subscribe(name: string): void {
-    // A call of `ready` has subscribed to the channel before its first stream.
-    if (this.#channels.get(name)?.isConfirmed === true) this.#events.subscribed(name);
-    else this.#addChannel(name);
+  async subscribe(name: string): Promise<void> {
+    const isVerified = this.#channels.get(name)?.isConfirmed === true;
+    this.#addChannel(name);
+    for (let channel = this.#channels.get(name); channel !== undefined; channel = this.#channels.get(name)) {
+      await channel.confirmed;
+      // The connection that confirmed the subscription may be lost without a close event yet.
+      if (!isVerified || (await this.#subscriber?.replies())) return;
+      if (this.#failure !== undefined) break;
+      await new Promise(setImmediate);
+    }
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   #addChannel(name: string): void {
@@ -81,21 +101,11 @@ export class RedisTransport implements Transport {
   }
 
   unsubscribe(name: string): void {
+    this.#channels.get(name)?.resolve();
     this.#channels.delete(name);
     if (this.#subscriber?.isReady !== true) return;
     // After a lost connection there is nothing to unsubscribe from.
     this.#subscriber.send((client) => client.unsubscribe(name)).catch(() => undefined);
-  }
-
-  async ready(name: string): Promise<void> {
-    for (;;) {
-      if (this.#failure !== undefined) throw this.#failure;
-      this.#addChannel(name);
-      await this.#channels.get(name)?.confirmed;
-      // The connection that confirmed the subscription may be lost without a close event yet.
-      if (await this.#subscriber?.replies()) return;
-      await new Promise(setImmediate);
-    }
   }
 
   async close(): Promise<void> {
@@ -114,11 +124,12 @@ export class RedisTransport implements Transport {
     return publisher.send(command);
   }
 
-  async #open(redis: string | RedisClient, timeouts: ConnectionTimeouts): Promise<Connections> {
+  async #connect(): Promise<Connections> {
     const { error } = this.#events;
-    const clients = await connectClients({ redis, ...timeouts, owner: 'createPubSub' });
+    const timeouts = this.#settings;
+    const clients = await connectClients({ redis: this.#redis, ...timeouts, owner: 'createPubSub' });
     const publisher = new RedisConnection(clients.publisher, timeouts, {
-      ready: () => this.history?.connected(clients.publisher),
+      ready: () => this.#history?.connected(clients.publisher),
       closed() {},
       error,
     });
@@ -142,17 +153,18 @@ export class RedisTransport implements Transport {
     // The message belongs to a subscription that is being cancelled, and the messages until the next one are missing.
     if (this.#channels.get(name)?.isConfirmed !== true) return;
     const { link, text } = splitMessage(message);
-    const payload = payloadOf(name, text, this.#events.error);
-    if (payload !== undefined) this.#events.message(name, payload, () => text.length, link);
+    this.#events.message(name, text, link);
   }
 
   #disconnected(): void {
+    const wasLost = this.#lost;
     this.#lost ||= this.#wasReady;
     for (const [name, { isConfirmed }] of this.#channels) {
       if (!isConfirmed) continue;
       this.#lost = true;
       this.#channels.set(name, createRedisChannel());
     }
+    if (this.#lost && !wasLost) this.#events.lost();
   }
 
   /** Subscribes to all channels again. ioredis has an option for this, but then does not handle rejections. */
@@ -180,7 +192,6 @@ export class RedisTransport implements Transport {
         await subscriber.send((client) => client.subscribe(name));
         channel.isConfirmed = true;
         channel.resolve();
-        if (isCurrent()) this.#events.subscribed(name);
         return;
       } catch (error) {
         if (!isReplyError(error)) return;
@@ -197,7 +208,7 @@ export class RedisTransport implements Transport {
   /** Ends the streams of one channel, or of all channels. */
   #refuse(cause: Error, channel?: string): void {
     for (const name of channel === undefined ? [...this.#channels.keys()] : [channel]) {
-      const error = refusedSubscription(name, cause);
+      const error = refusal(`Cannot subscribe to the Redis channel "${name}"`, cause);
       this.#channels.get(name)?.reject(error);
       this.#channels.delete(name);
       this.#events.refused(error, name);
@@ -212,16 +223,6 @@ interface RedisChannel {
   reject(error: Error): void;
   /** Whether Redis has confirmed the subscription on the current connection. */
   isConfirmed: boolean;
-}
-
-/** Creates the error for the streams of a channel that Redis refuses. */
-function refusedSubscription(name: string, cause: Error): Error {
-  return Object.assign(
-    new Error(`Cannot subscribe to the Redis channel "${name}": ${cause.message}`, { cause }),
-    {
-      code: 'ERR_EVENTS_REFUSED',
-    },
-  );
 }
 
 function createRedisChannel(): RedisChannel {

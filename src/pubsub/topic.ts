@@ -1,5 +1,5 @@
-import type { EventResult, EventStream } from '../../types/pubsub.ts';
-import { type EventLink, resultOf } from './cursor.ts';
+import type { EventLink, EventResult, EventStream } from '../../types/pubsub.ts';
+import { resultOf } from './cursor.ts';
 
 /** The services that the topics of one `createPubSub` share. */
 export interface TopicServices {
@@ -41,7 +41,7 @@ export class Topic {
     for (const queue of this.streams) queue.push(payload, size);
   }
 
-  /** Redis has confirmed the subscription to the channel. */
+  /** The subscription to the channel is confirmed. */
   subscribed(): void {}
 
   /** Resolves when the position of later events is known. */
@@ -54,7 +54,7 @@ export class Topic {
 
   /** Ends the streams, because events of the time without a connection are missing. */
   reconnected(): void {
-    this.end(mayHaveMissedEvents('the connection to Redis was lost'));
+    this.end(mayHaveMissedEvents('the connection was lost'));
   }
 
   /** Ends all streams, with or without an error. */
@@ -79,14 +79,14 @@ export class Topic {
 /** The limits of a queue. */
 interface QueueLimits {
   /** Events that may always wait. */
-  readonly bufferSize: number;
+  readonly maxBufferedEvents: number;
   /** Bytes, as JSON, of further events, which may wait while the consumer keeps reading. */
-  readonly bufferBytes: number;
+  readonly maxBufferedBytes: number;
 }
 
 interface Entry<T> {
   readonly value: T;
-  /** 0 for events within `bufferSize`, which are not measured. */
+  /** 0 for events within `maxBufferedEvents`, which are not measured. */
   readonly bytes: number;
   readonly cursor: string | undefined;
 }
@@ -101,7 +101,7 @@ const COMPACT = 1024;
 
 /**
  * The events of one subscriber: a producer pushes them, a consumer iterates. The queue ends with an error
- * when the events beyond `bufferSize` exceed `bufferBytes`, or when it is longer than `bufferSize` and the
+ * when the events beyond `maxBufferedEvents` exceed `maxBufferedBytes`, or when it is longer than `maxBufferedEvents` and the
  * consumer reads nothing between two checks.
  */
 export class EventQueue<T> implements EventStream<T> {
@@ -123,7 +123,7 @@ export class EventQueue<T> implements EventStream<T> {
 
   /**
    * The queue calls `ended` once, when it accepts no more events, and `grew` when it becomes longer than
-   * `bufferSize`.
+   * `maxBufferedEvents`.
    */
   constructor(limits: QueueLimits, { ended, grew }: { ended: () => void; grew: () => void }) {
     this.#limits = limits;
@@ -161,19 +161,19 @@ export class EventQueue<T> implements EventStream<T> {
       waiter.resolve(resultOf(value, cursor));
       return;
     }
-    const { bufferSize, bufferBytes } = this.#limits;
-    if (this.length < bufferSize) {
+    const { maxBufferedEvents, maxBufferedBytes } = this.#limits;
+    if (this.length < maxBufferedEvents) {
       this.#entries.push({ value, bytes: 0, cursor });
       return;
     }
     const bytes = size();
     this.#bytes += bytes;
-    if (this.#bytes > bufferBytes) {
-      this.#overflow(`more than ${bufferSize} events and ${bufferBytes} bytes were waiting`);
+    if (this.#bytes > maxBufferedBytes) {
+      this.#overflow(`more than ${maxBufferedEvents} events and ${maxBufferedBytes} bytes were waiting`);
       return;
     }
     this.#entries.push({ value, bytes, cursor });
-    if (this.length === bufferSize + 1) {
+    if (this.length === maxBufferedEvents + 1) {
       this.#readSinceCheck = true;
       this.#grew();
     }
@@ -184,10 +184,10 @@ export class EventQueue<T> implements EventStream<T> {
    * check.
    */
   check(): boolean {
-    const { bufferSize } = this.#limits;
-    if (!this.#open || this.length <= bufferSize) return true;
+    const { maxBufferedEvents } = this.#limits;
+    if (!this.#open || this.length <= maxBufferedEvents) return true;
     if (!this.#readSinceCheck)
-      this.#overflow(`more than ${bufferSize} events were waiting, and none was read`);
+      this.#overflow(`more than ${maxBufferedEvents} events were waiting, and none was read`);
     this.#readSinceCheck = false;
     return !this.#open;
   }
@@ -275,7 +275,7 @@ export class EventQueue<T> implements EventStream<T> {
  * Creates the error of a stream that ends because events may be missing. With close code 1013, "try again
  * later", clients reconnect and query the events that they missed.
  */
-function mayHaveMissedEvents(reason: string): Error {
+export function mayHaveMissedEvents(reason: string): Error {
   return Object.assign(new Error(`Events may have been missed: ${reason}.`), {
     code: 'ERR_EVENTS_MISSED',
     closeCode: 1013,

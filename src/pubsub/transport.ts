@@ -1,5 +1,12 @@
-import type { EventLink } from './cursor.ts';
-import type { HistoryStore, MemoryHistory } from './history.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import type {
+  EventLink,
+  EventTransport,
+  PublishOptions,
+  StoredMessage,
+  TransportHistory,
+} from '../../types/pubsub.ts';
+import { type HistoryStore, type MemoryHistory, PAGE_LENGTH, START, type StoredEvent } from './history.ts';
 
 /** Carries messages between publishers and the subscribers of this process. */
 export interface Transport {
@@ -8,7 +15,7 @@ export interface Transport {
   /** Whether messages of the subscribed channels arrive. */
   readonly isConnected: boolean;
   /** Resolves when the message was delivered or, with Redis, received by Redis. */
-  publish(channel: string, payload: unknown): Promise<void>;
+  publish(channel: string, payload: unknown, options: PublishOptions | undefined): Promise<void>;
   /** Called for the first subscriber of a channel. */
   subscribe(channel: string): void;
   /** Called after the last subscriber of a channel has unsubscribed. */
@@ -24,11 +31,13 @@ export interface TransportEvents {
    * A message has arrived. `size` returns its length as JSON. A message that is in the history has a `link`.
    */
   message(channel: string, payload: unknown, size: () => number, link?: EventLink): void;
-  /** Messages of the channel arrive from now on. Called again after each lost connection. */
+  /** Messages of the channel arrive from now on. */
   subscribed(channel: string): void;
-  /** Messages of all channels may have been lost. */
-  gap(): void;
-  /** Redis refuses subscriptions to the channel, or to every channel. */
+  /** Messages of the channel, or of all channels, may have been lost. */
+  gap(channel?: string): void;
+  /** Messages of these channels have not arrived for a long time, and do not arrive yet. */
+  outage(channels: readonly string[]): void;
+  /** Subscriptions to the channel, or to every channel, are refused. */
   refused(error: Error, channel?: string): void;
   error(error: Error): void;
 }
@@ -50,7 +59,8 @@ export function createLocalTransport(events: TransportEvents, history?: MemoryHi
   return {
     history,
     isConnected: true,
-    publish(channel, payload) {
+    publish(channel, payload, options) {
+      if (options?.client !== undefined) return Promise.reject(clientRefused());
       let known: number | undefined;
       const size = (): number => {
         known ??= jsonLength(payload);
@@ -78,4 +88,216 @@ function jsonLength(payload: unknown): number {
   } catch {
     return UNKNOWN_LENGTH;
   }
+}
+
+const clientRefused = (): Error =>
+  Object.assign(
+    new TypeError(
+      'publish: the option "client" needs a transport with transactions, such as postgres of espalier/postgres',
+    ),
+    { code: 'ERR_OPTION' },
+  );
+
+/** A subscription of a channel. */
+interface Subscription {
+  isConfirmed: boolean;
+  readonly since: number;
+}
+
+/** Carries messages as JSON over an engine that other processes share. */
+export class SharedTransport implements Transport {
+  readonly history: HistoryStore | undefined;
+  readonly #engine: EventTransport;
+  readonly #events: TransportEvents;
+  readonly #maxOutage: number;
+  readonly #channels = new Map<string, Subscription>();
+  #isLost = false;
+  #isClosed = false;
+  #outage: NodeJS.Timeout | undefined;
+
+  constructor(engine: EventTransport, events: TransportEvents, maxOutage: number) {
+    this.#engine = engine;
+    this.#events = events;
+    this.#maxOutage = maxOutage;
+    this.history =
+      engine.history && new SharedHistory(engine.history, { isClosed: () => this.#isClosed, ...events });
+    engine.open({
+      message: (channel, text, link) => this.#receive(channel, text, link),
+      gap: (channel) => {
+        if (channel === undefined) this.#isLost = false;
+        if (!this.#isClosed) events.gap(channel);
+      },
+      lost: () => {
+        this.#isLost = true;
+        this.#watchOutage();
+      },
+      refused: (error, channel) => {
+        if (channel === undefined) this.#channels.clear();
+        else this.#channels.delete(channel);
+        if (!this.#isClosed) events.refused(error, channel);
+      },
+      error: events.error,
+    });
+  }
+
+  get isConnected(): boolean {
+    return !this.#isLost;
+  }
+
+  async publish(channel: string, payload: unknown, options: PublishOptions | undefined): Promise<void> {
+    const { client } = options ?? {};
+    const text = JSON.stringify(payload) ?? '';
+    if (client === undefined) return this.#engine.publish(channel, text);
+    if (this.#engine.acceptsClient !== true) throw clientRefused();
+    return this.#engine.publish(channel, text, { client });
+  }
+
+  subscribe(channel: string): void {
+    const subscription = this.#channels.get(channel);
+    // A call of `ready` has subscribed to the channel before its first stream.
+    if (subscription?.isConfirmed === true) this.#events.subscribed(channel);
+    else if (subscription === undefined) this.#confirm(channel).catch(() => undefined);
+  }
+
+  unsubscribe(channel: string): void {
+    if (!this.#channels.delete(channel)) return;
+    try {
+      this.#engine.unsubscribe(channel);
+    } catch (error) {
+      this.#events.error(error as Error);
+    }
+  }
+
+  async ready(channel: string): Promise<void> {
+    while (!this.#isClosed) {
+      await this.#confirm(channel);
+      // The last stream may have ended meanwhile.
+      if (this.#channels.get(channel)?.isConfirmed === true) return;
+    }
+    throw new Error('The pubsub was closed');
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#outage);
+    await this.#engine.close();
+  }
+
+  /** Subscribes to a channel, or verifies a subscription. */
+  async #confirm(channel: string): Promise<void> {
+    const subscription = this.#channels.get(channel) ?? { isConfirmed: false, since: performance.now() };
+    this.#channels.set(channel, subscription);
+    if (!subscription.isConfirmed) this.#watchOutage();
+    try {
+      await this.#engine.subscribe(channel);
+    } catch (error) {
+      // An engine that calls `refused` has removed the channel.
+      if (this.#channels.get(channel) === subscription && !this.#isClosed) {
+        this.#channels.delete(channel);
+        this.#events.refused(error as Error, channel);
+      }
+      throw error;
+    }
+    if (subscription.isConfirmed || this.#channels.get(channel) !== subscription) return;
+    subscription.isConfirmed = true;
+    this.#events.subscribed(channel);
+  }
+
+  #receive(channel: string, text: string, link: EventLink | undefined): void {
+    let payload: unknown;
+    try {
+      payload = parsePayload(text);
+    } catch (cause) {
+      const { name } = this.#engine;
+      const kind = name === undefined ? 'channel' : `${name} channel`;
+      this.#events.error(new Error(`A message on the ${kind} "${channel}" is not JSON`, { cause }));
+      return;
+    }
+    this.#events.message(channel, payload, () => text.length, link);
+  }
+
+  /** Reports channels without messages after each period in which the connection does not come back. */
+  #watchOutage(): void {
+    if (this.#outage !== undefined || this.#isClosed) return;
+    this.#outage = setTimeout(() => {
+      this.#outage = undefined;
+      const waiting = [...this.#channels].filter(([, { isConfirmed }]) => this.#isLost || !isConfirmed);
+      if (waiting.length === 0 && !this.#isLost) return;
+      const latest = performance.now() - this.#maxOutage;
+      const isOver = ({ since }: Subscription): boolean => this.#isLost || since <= latest;
+      this.#watchOutage();
+      this.#events.outage(waiting.filter(([, each]) => isOver(each)).map(([channel]) => channel));
+    }, this.#maxOutage).unref();
+  }
+}
+
+/** Parses the text of a payload. The text of `undefined` is empty. */
+function parsePayload(text: string): unknown {
+  return text === '' ? null : JSON.parse(text);
+}
+
+/** The code of errors that a repeated read would have again. */
+const REFUSED = 'ERR_EVENTS_REFUSED';
+const isRefused = (error: unknown): boolean => (error as { code?: unknown }).code === REFUSED;
+
+const RETRY_MILLISECONDS = 100;
+const MAX_RETRY_MILLISECONDS = 1000;
+
+/** The history of an engine. Reads wait for a lost connection. */
+class SharedHistory implements HistoryStore {
+  readonly extent: HistoryStore['extent'];
+  readonly #engine: TransportHistory;
+  readonly #owner: { isClosed(): boolean; error(error: Error): void };
+  /** The last reported refusal of `peek`. */
+  #refusal = '';
+
+  constructor(engine: TransportHistory, owner: { isClosed(): boolean; error(error: Error): void }) {
+    this.#engine = engine;
+    this.#owner = owner;
+    this.extent = engine.extent?.bind(engine);
+  }
+
+  async newest(channel: string): Promise<string> {
+    return (await this.#repeat(() => this.#engine.newest(channel))) ?? START;
+  }
+
+  /** Reports only refusals, once: the connection reports its errors itself. */
+  async peek(channel: string): Promise<string | undefined> {
+    try {
+      return await this.#engine.newest(channel);
+    } catch (error) {
+      if (!isRefused(error)) return undefined;
+      const cause = ((error as Error).cause ?? error) as Error;
+      const { message } = cause;
+      if (message === this.#refusal) return undefined;
+      this.#refusal = message;
+      this.#owner.error(new Error(`Cannot check for dropped messages: ${message}`, { cause }));
+      return undefined;
+    }
+  }
+
+  async read(channel: string, after: string): Promise<readonly StoredEvent[] | undefined> {
+    const messages = await this.#repeat(() => this.#engine.read(channel, after, PAGE_LENGTH));
+    return messages === 'missed' ? undefined : messages.map(storedEvent);
+  }
+
+  async #repeat<T>(read: () => Promise<T>): Promise<T> {
+    for (let wait = RETRY_MILLISECONDS; ; wait = Math.min(wait * 2, MAX_RETRY_MILLISECONDS)) {
+      try {
+        return await read();
+      } catch (error) {
+        if (this.#owner.isClosed() || isRefused(error)) throw error;
+        await delay(wait, undefined, { ref: false });
+      }
+    }
+  }
+}
+
+function storedEvent({ id, payload }: StoredMessage): StoredEvent {
+  return { id, payload: parsePayload(payload), size: () => payload.length };
+}
+
+/** Creates the error for the streams of a channel, or for a read, that an engine refuses. */
+export function refusal(action: string, cause: Error): Error {
+  return Object.assign(new Error(`${action}: ${cause.message}`, { cause }), { code: REFUSED });
 }

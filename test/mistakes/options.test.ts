@@ -322,7 +322,8 @@ const FAMILIES = {
       { redisUrl: 'redis://localhost' },
       { host: 'localhost', port: 6379 },
     ),
-    ...each(createPubSub, { connection: {} }, { publisher: {} }, { buffersize: 1 }, { bufferSize: 0 }),
+    ...each(createPubSub, { connection: {} }, { publisher: {} }, { bufferSize: 1 }, { bufferBytes: 1 }),
+    ...each(createPubSub, { maxBufferedEvents: 0 }, { transport: {} }, { maxOutage: 0 }),
     ...each(createPubSub, { prefix: 1 }, { onGap: true }, { history: true }, { history: 100 }),
     ...each(
       createPubSub,

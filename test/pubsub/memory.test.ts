@@ -9,7 +9,7 @@ interface Events {
 describe('events within one process', () => {
   let events: PubSub<Events>;
   beforeEach(() => {
-    events = createPubSub<Events>({ bufferSize: 3, bufferBytes: 1 });
+    events = createPubSub<Events>({ maxBufferedEvents: 3, maxBufferedBytes: 1 });
   });
   afterEach(() => events.close());
 

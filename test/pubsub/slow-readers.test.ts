@@ -52,8 +52,8 @@ describe('a burst of events in one process', () => {
 });
 
 describe('a reader that stops reading', () => {
-  it('createPubSub ends a stream that is not read when more than bufferSize events are queued', async () => {
-    const events = createPubSub<Events>({ bufferSize: 10 });
+  it('createPubSub ends a stream that is not read when more than maxBufferedEvents events are queued', async () => {
+    const events = createPubSub<Events>({ maxBufferedEvents: 10 });
     const [slow, quick] = [events.subscribe('text'), events.subscribe('text')];
     for (let index = 0; index < 20; index++) await events.publish('text', text(index));
     for (let index = 0; index < 15; index++) await quick.next();
@@ -63,8 +63,8 @@ describe('a reader that stops reading', () => {
     await events.close();
   });
 
-  it('createPubSub ends a stream immediately when its queue exceeds bufferBytes', async () => {
-    const events = createPubSub<Events>({ bufferSize: 10, bufferBytes: 1000 });
+  it('createPubSub ends a stream immediately when its queue exceeds maxBufferedBytes', async () => {
+    const events = createPubSub<Events>({ maxBufferedEvents: 10, maxBufferedBytes: 1000 });
     const stream = events.subscribe('text');
     for (let index = 0; index < 14; index++) await events.publish('text', text(index));
     await expect(stream.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
