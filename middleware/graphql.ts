@@ -15,6 +15,7 @@ import type {
 } from '../types/graphql.ts';
 
 export { Upload } from '../src/uploads/files.ts';
+export type * from '../types/auth.ts';
 export type * from '../types/caching.ts';
 export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';

@@ -1,3 +1,4 @@
+export type * from '../types/auth.ts';
 export type * from '../types/caching.ts';
 export type { ConnectRequest, ContextSource, Middleware, NextFunction } from '../types/connect.ts';
 export type * from '../types/graphiql.ts';

@@ -9,6 +9,7 @@ import type {
   GraphQLTypeResolver,
   ValidationRule,
 } from 'graphql';
+import type { AuthOptions } from './auth.ts';
 import type { CacheControlOptions } from './caching.ts';
 import type {
   ByteSize,
@@ -78,6 +79,8 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
   onOperation?: Hook<[operation: OperationDetails<Source>], MaybePromise<OperationDecision>> | undefined;
   /** Adds signed cursors to the results of subscriptions with a history; clients continue after them. @default none */
   cursors?: CursorOptions | undefined;
+  /** Enforces `@authenticated`, `@requiresScopes` and `@policy` of the schema. @default off */
+  auth?: AuthOptions<Source> | undefined;
   /** Computes the cost of each operation from the schema's directives and refuses expensive ones. @default off */
   cost?: boolean | CostOptions | undefined;
   /** Limits the cost or the number of operations per client and time; more is 429. @default none */

@@ -144,7 +144,7 @@ export function mapperOf({ graphql, engine }) {
       : { '/core/default-engine\\.ts$': '<rootDir>/test/engine/graphql-js-by-default.ts' }),
     '^espalier$': '<rootDir>/middleware/index.ts',
     '^espalier/client$': '<rootDir>/client/index.ts',
-    '^espalier/(static|graphql|subscriptions|server|pubsub|sources|testing|otel|inspect|cache)$':
+    '^espalier/(static|graphql|subscriptions|server|pubsub|sources|testing|otel|inspect|cache|auth)$':
       '<rootDir>/middleware/$1.ts',
   };
 }

@@ -66,7 +66,7 @@ export function createCachedExecution(
       variables: inputs.variableValues,
       extensions: inputs.extensions,
       type: (exchange.accepted.type === GRAPHQL_TYPE ? 'g' : 'j') + (prepared.errorMode ?? ''),
-      user,
+      user: inputs.access === undefined ? user : `${inputs.access.key} ${user}`,
       target: targetOf(exchange.req) + variants,
       headers: exchange.req.headers,
     });
@@ -239,14 +239,14 @@ export class CacheableQuery implements CachePlace {
   /** Executes the query after its request got an expired result. The execution does not depend on the request. */
   refresh(): MaybePromise<ExecutionOutcome> {
     const { prepared, inputs } = this.#execution;
-    const { rootValue, contextValue, variableValues, operationName, request } = inputs;
+    const { rootValue, contextValue, variableValues, operationName, request, access } = inputs;
     const caching = prepared.cachePolicy?.start(variableValues);
     this.#execution = {
       ...this.#execution,
       caching: withOptionTags(this.#services.settings, caching, inputs),
     };
     const origin = { transport: 'http', operationName, request, socket: undefined } as const;
-    return prepared.execute({ rootValue, contextValue, variableValues, origin, caching });
+    return prepared.execute({ rootValue, contextValue, variableValues, origin, caching, access });
   }
 
   /** Returns the policy of the result with all its tags, after the execution. */

@@ -112,9 +112,10 @@ function toFieldNames(...lists: (readonly string[])[]): string {
 
 /**
  * Whether all users get the same result: the option `responseCache.key` has returned an empty key, or without it the request
- * has no credentials.
+ * has no credentials. With the option `auth` the result must not depend on the caller.
  */
-function isShared({ req, res, userKey }: Exchange): boolean {
+function isShared({ req, res, userKey, isRestricted }: Exchange): boolean {
+  if (isRestricted) return false;
   if (userKey === undefined) return !hasCredentials(req, res);
   // A shared cache would send the cookie to other users too.
   return userKey === '' && !maySetCookie(req, res);

@@ -1,6 +1,7 @@
 import { type GraphQLError, getVariableValues } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { OperationDecision } from '../../types/operation.ts';
+import type { Authorization } from '../auth/authorization.ts';
 import { type BudgetCheck, createBudgetCheck, resolveBudget } from '../cost/budget.ts';
 import { type CostCheck, createCostCheck, createPrice, resolveCost } from '../cost/cost-check.ts';
 import { toGraphQLError } from '../execution/graphql-error.ts';
@@ -24,7 +25,7 @@ interface AdmissionChecks {
   readonly price: EngineSettings['price'];
   /** The highest cost of one batch; undefined if costs are not limited. */
   readonly maxCost: number | undefined;
-  /** Adds the checks of `cost` and `budget` to the hook of `onOperation`. */
+  /** Adds the checks of `auth`, `cost` and `budget` to the hook of `onOperation`. */
   hookFor(hook: OperationHook | undefined): OperationHook | undefined;
 }
 
@@ -36,6 +37,7 @@ interface AdmissionChecks {
 export function createAdmission(
   options: Pick<CoreSettings, 'budget' | 'cost'>,
   schema: unknown,
+  authorization: Authorization | undefined,
 ): AdmissionChecks {
   const budget = options.budget === undefined ? undefined : resolveBudget(options.budget);
   // A budget of costs needs the cost of operations also without a limit for each.
@@ -46,8 +48,21 @@ export function createAdmission(
   return {
     price: cost && ((operation, account) => createPrice(operation, cost, account)),
     maxCost: cost === undefined || cost.reportOnly ? undefined : cost.maxCost,
-    hookFor: (hook) => combine(checkCost, checkBudget, hook),
+    hookFor: (hook) => authorized(authorization, combine(checkCost, checkBudget, hook)),
   };
+}
+
+/** Refuses what the caller may not run before all other checks. */
+function authorized(
+  authorization: Authorization | undefined,
+  hook: OperationHook | undefined,
+): OperationHook | undefined {
+  if (authorization === undefined) return hook;
+  return (prepared, inputs, source) =>
+    settle(
+      authorization.authorize(prepared, inputs, source),
+      (refusal) => refusal ?? hook?.(prepared, inputs, source) ?? ADMITTED,
+    );
 }
 
 const ADMITTED: Admission = { extensions: undefined };

@@ -1,6 +1,7 @@
 import { assertValidSchema, GraphQLSchema, version, versionInfo } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ContextDetails, SharedOperation } from '../../types/subscriptions.ts';
+import { type Authorization, createAuthorization } from '../auth/authorization.ts';
 import type { GuardedStore } from '../cache/store.ts';
 import {
   createErrorReporter,
@@ -35,7 +36,10 @@ export type ContextFactory = (
  */
 export interface GraphQLCore {
   /** Returns the schema for a request or socket. */
-  schemaFor(request: unknown): MaybePromise<GraphQLSchema>;
+  schemaFor(
+    request: unknown,
+    connectionParams?: Readonly<Record<string, unknown>>,
+  ): MaybePromise<GraphQLSchema>;
   /** Whether all requests have the same schema. */
   readonly hasOneSchema: boolean;
   /** Turns a document text into a prepared operation. */
@@ -59,6 +63,8 @@ export interface GraphQLCore {
   readonly contextFor: ContextFactory;
   /** Returns the hook of an endpoint: its own option `onOperation`, or the option of the handler. */
   operationHookFor(onOperation?: OnOperation): OperationHook | undefined;
+  /** Checks the caller of each event of a subscription; undefined without the option `auth`. */
+  readonly authorizeEvent: Authorization['authorizeEvent'] | undefined;
   /** The option `cursors`; undefined if it is not set. */
   readonly cursors: CursorSettings | undefined;
   /** The highest cost of one batch; undefined if costs are not limited. */
@@ -121,14 +127,18 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
   if (!isSupportedVersion(versionInfo)) noteUnsupportedVersion(version, SUPPORTED_VERSIONS);
   assertIncremental(scope, schema, settings);
   const reporter = createErrorReporter(settings.onError);
-  const admission = createAdmission(settings, schema);
-  const engineSettings = createEngineSettings(schema, settings, reporter, admission.price);
+  const authorization = createAuthorization(settings.auth, schema);
+  const admission = createAdmission(settings, schema, authorization);
+  const engineSettings = createEngineSettings(schema, settings, reporter, {
+    ...authorization?.engine,
+    price: admission.price,
+  });
   const { formatErrors } = engineSettings;
   const { context, rootValue } = settings;
   const report = (error: unknown): void => reporter.reportBackground(error, errorDetails(undefined));
   const source = schemaSource(scope, schema, settings.errors);
   return {
-    ...source,
+    ...forCallers(source, authorization),
     ...createCoreDocuments({ schema: source.one ?? schema, options: settings, engineSettings, report }),
     cacheStore: settings.cacheStore,
     mayBeIncremental: mayBeIncremental(schema, settings),
@@ -138,6 +148,7 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     contextFor: createContextFactory(context),
     operationHookFor: (onOperation = settings.onOperation) =>
       admission.hookFor(createOperationHook(onOperation, engineSettings)),
+    authorizeEvent: authorization?.authorizeEvent,
     maxCost: admission.maxCost,
     cursors: settings.cursorSettings,
     rootValueFor:
@@ -156,11 +167,14 @@ function createEngineSettings(
   schema: unknown,
   settings: CoreSettings,
   reporter: Pick<Reporter, 'report'>,
-  price: EngineSettings['price'],
+  checks: Pick<EngineSettings, 'price' | 'guards' | 'requirementOf' | 'secured'>,
 ): EngineSettings {
   const debug = isDevelopment();
-  // Suggestions reveal names of the schema and help only in development.
-  const hideSuggestions = !(settings.suggestions ?? (debug && settings.introspection !== false));
+  // Suggestions reveal names of the schema and help only in development. With the option `auth` they might be names that
+  // the caller may not see.
+  const hidesNames = checks.guards !== undefined && !hasSchemaPerCaller(settings);
+  const hideSuggestions =
+    hidesNames || !(settings.suggestions ?? (debug && settings.introspection !== false));
   const masking = { debug, hideSuggestions };
   return {
     fieldResolver: settings.fieldResolver,
@@ -168,12 +182,15 @@ function createEngineSettings(
     maxErrors: settings.limits.errors,
     hideSuggestions,
     coordinates: settings.errors.coordinate,
-    price,
+    ...checks,
     caching: settings.createCaching?.(schema),
     formatErrors: createErrorFormatter(settings, reporter, masking),
     maskError: createErrorMask(settings, reporter, masking),
   };
 }
+
+const hasSchemaPerCaller = ({ auth }: Pick<CoreSettings, 'auth'>): boolean =>
+  (auth as { readonly schemaFor?: unknown }).schemaFor !== undefined;
 
 /** Whether a function of the options gets the request or WebSocket. */
 function readsSource({ documents, introspection, rootValue }: CoreSettings): boolean {
@@ -181,11 +198,24 @@ function readsSource({ documents, introspection, rootValue }: CoreSettings): boo
   return [rootValue, introspection, only].some((each) => typeof each === 'function');
 }
 
+/** Replaces the schema by that of the caller, with the option `auth.schemaFor`. */
+function forCallers(source: SchemaOfRequest, authorization: Authorization | undefined): SchemaOfRequest {
+  const choose = authorization?.schemaFor;
+  if (choose === undefined) return source;
+  return {
+    schemaFor: (request, connectionParams) =>
+      settle(source.schemaFor(request), (schema) => choose(schema, request, connectionParams)),
+    hasOneSchema: false,
+  };
+}
+
+type SchemaOfRequest = Pick<GraphQLCore, 'schemaFor' | 'hasOneSchema'>;
+
 function schemaSource(
   scope: OptionScope,
   schema: unknown,
   errors: ErrorSettings,
-): Pick<GraphQLCore, 'schemaFor' | 'hasOneSchema'> & { readonly one: GraphQLSchema | undefined } {
+): SchemaOfRequest & { readonly one: GraphQLSchema | undefined } {
   const served = (given: GraphQLSchema): GraphQLSchema =>
     errors.capabilities ? withCapabilities(given, errors) : given;
   if (typeof schema !== 'function') {

@@ -72,14 +72,20 @@ export function createOperationFactory(
     const execute = engine(operation, settings, account);
     const cachePolicy = caching?.policyOf(operation, account);
     const price = settings.price?.(operation, account);
+    const requirement = settings.requirementOf?.(operation, account);
     const prepared = {
       ...operation,
       maxErrors,
       cachePolicy,
       price,
+      requirement,
       ...addIncremental(operation, execute, account),
     };
-    return isFunction || prepared.incremental !== undefined ? withStreamEvents(prepared) : prepared;
+    const secured =
+      settings.secured === undefined
+        ? prepared
+        : { ...prepared, execute: settings.secured(prepared, settings) };
+    return isFunction || prepared.incremental !== undefined ? withStreamEvents(secured) : secured;
   };
 }
 

@@ -67,6 +67,7 @@ export interface CoreSettings {
   /** The option `cursors`; undefined if it is not set. */
   readonly cursorSettings?: CursorSettings | undefined;
   readonly cursors: unknown;
+  readonly auth: unknown;
   readonly cost: unknown;
   readonly budget: unknown;
   readonly introspection: boolean | ((source: unknown) => boolean);
@@ -146,6 +147,7 @@ const coreRules: Rules<
   ),
   onOperation: optionalFunction(),
   cursors: rule<unknown>(undefined, isObject, 'an object with a key'),
+  auth: rule<unknown>(undefined, isObject, 'an object such as { scopes: (req) => req.auth?.scopes ?? null }'),
   cost: rule<unknown>(
     undefined,
     isEither(isBoolean, isObject),

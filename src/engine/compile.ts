@@ -40,7 +40,7 @@ import {
   type ObjectRun,
   type Resolver,
 } from './execution.ts';
-import { leafPropertyField, propertyField, resolverField, runFields } from './fields.ts';
+import { leafPropertyField, propertyField, refusedField, resolverField, runFields } from './fields.ts';
 import { compileArguments } from './input.ts';
 import { type BufferPool, createBufferPool, StaticText, writeStatic } from './json.ts';
 import type { SchemaSnapshot } from './schema-snapshot.ts';
@@ -228,7 +228,18 @@ function compileField(
   if (definition === undefined) return undefined;
   compiler.shared.snapshot.addField(definition);
   const plan = planField(compiler, parentType, definition, { key, nodes });
-  return taggedField(program, plan, countedField(program, plan, compileRun(compiler, plan)));
+  const run = taggedField(program, plan, countedField(program, plan, compileRun(compiler, plan)));
+  return guardedField(compiler, plan, run);
+}
+
+/** Checks the caller first, if the schema requires something for the field. */
+function guardedField(compiler: Compiler, plan: FieldPlan, run: FieldRun): FieldRun {
+  const { schema, operation, settings } = compiler.program;
+  const guard = settings.guards?.fieldGuard(schema, plan.parentType, plan.definition);
+  if (guard === undefined) return run;
+  const refusalOf = (ex: Execution) => guard(ex.inputs, plan.nodes[0] as FieldNode, operation);
+  const refused = refusedField(plan, compilePosition(compiler, plan), refusalOf);
+  return (ex, source, parent) => (refusalOf(ex) === undefined ? run : refused)(ex, source, parent);
 }
 
 function compileRun(compiler: Compiler, plan: FieldPlan): FieldRun {

@@ -1,6 +1,7 @@
 import { types } from 'node:util';
 import {
   defaultTypeResolver,
+  type FieldNode,
   type GraphQLAbstractType,
   type GraphQLNullableType,
   type GraphQLObjectType,
@@ -267,7 +268,7 @@ function completeAbstract(compiler: Compiler, plan: FieldPlan, type: GraphQLAbst
       const { schema } = compiler.program;
       const { nodes, parentType } = plan;
       assertRuntimeType(schema, type, { name, value, field: `${parentType.name}.${plan.name}`, nodes });
-      complete = completeObject(compiler, plan, schema.getType(name as string) as GraphQLObjectType);
+      complete = guardedValue(compiler, plan, schema.getType(name as string) as GraphQLObjectType);
       byTypeName.set(name, complete);
     }
     return complete;
@@ -280,6 +281,19 @@ function completeAbstract(compiler: Compiler, plan: FieldPlan, type: GraphQLAbst
       const complete: Complete = (later, resolved, at) => completeAs(resolved, value)(later, value, at, info);
       subscribe(pending, name, complete, info, value);
     };
+  };
+}
+
+/** Completes an object of an abstract type. Checks the caller first, if the schema requires something for its type. */
+function guardedValue(compiler: Compiler, plan: FieldPlan, type: GraphQLObjectType): Complete {
+  const { schema, operation, settings } = compiler.program;
+  const complete = completeObject(compiler, plan, type);
+  const guard = settings.guards?.valueGuard(schema, type);
+  if (guard === undefined) return complete;
+  return (ex, value, path, info) => {
+    const refusal = guard(ex.inputs, plan.nodes[0] as FieldNode, operation);
+    if (refusal !== undefined) throw refusal;
+    return complete(ex, value, path, info);
   };
 }
 

@@ -326,7 +326,8 @@ interface InfoFunctions {
 /** Creates the `info` of a field, with the same properties in the same order as in graphql-js. */
 export function createInfo(ex: Execution, plan: FieldPlan, path: ResponsePath): GraphQLResolveInfo {
   const info = createGraphqlInfo(ex, plan, path);
-  const { caching } = ex.program.settings;
+  const { caching, guards } = ex.program.settings;
+  if (guards !== undefined) Object.assign(info, { auth: guards.authOf(ex.inputs) });
   return caching === undefined ? info : withCacheControl(caching, info, ex, plan);
 }
 

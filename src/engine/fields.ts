@@ -70,6 +70,17 @@ function fieldRun(plan: FieldPlan, position: Position, writeValue: WriteValue): 
   };
 }
 
+/** Compiles the form of a field for callers that may not see it. */
+export function refusedField(
+  plan: FieldPlan,
+  position: Position,
+  refuse: (ex: Execution) => unknown,
+): FieldRun {
+  return fieldRun(plan, position, (ex) => {
+    throw refuse(ex);
+  });
+}
+
 /** Compiles a field with a resolver: the resolver of the schema, or the `fieldResolver` option. */
 export function resolverField(
   plan: FieldPlan,

@@ -18,7 +18,7 @@ import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { StreamedResults } from '../../types/operation.ts';
 import { coordinates, errorsText, toGraphQLError } from './graphql-error.ts';
 import { optionalExport, V17 } from './graphql-version.ts';
-import { executeGuarded } from './guard.ts';
+import { type Caller, executeGuarded } from './guard.ts';
 import {
   type Caching,
   type Engine,
@@ -41,9 +41,9 @@ export function engineFromExecute(execute: ExecuteFunction): Engine {
   return (operation, settings) => {
     const { caching } = settings;
     return executeOperation(operation, settings, (args, inputs) => {
-      if (caching === undefined) return run(args);
-      const tracker = createTracker(caching, inputs);
-      return executeGuarded(run, args, tracker);
+      const caller = callerOf(settings, inputs);
+      if (caching === undefined && caller === undefined) return run(args);
+      return executeGuarded(run, args, { track: caching && createTracker(caching, inputs), caller });
     });
   };
 }
@@ -55,7 +55,10 @@ export function engineFromExecute(execute: ExecuteFunction): Engine {
 export const graphqlJs: Engine = (operation, settings) => {
   const { caching } = settings;
   return executeOperation(operation, settings, (args, inputs) =>
-    executeGuarded(executeNonIncremental, args, caching && createTracker(caching, inputs)),
+    executeGuarded(executeNonIncremental, args, {
+      track: caching && createTracker(caching, inputs),
+      caller: callerOf(settings, inputs),
+    }),
   );
 };
 
@@ -125,6 +128,9 @@ function outcomeFromReturned(
   const streamed = isSingle ? undefined : outcomeFromStream(result, settings, inputs);
   return streamed ?? outcomeFromResult(result, settings, inputs);
 }
+
+const callerOf = ({ guards }: EngineSettings, inputs: ExecutionInputs): Caller | undefined =>
+  guards && { guards, inputs };
 
 /** Creates the tracker that counts fields and sets `info.cacheControl`. */
 function createTracker(
@@ -451,7 +457,11 @@ export const executeIncrementally: IncrementalEngine = (operation, settings, for
       'initialResult' in returned
         ? outcomeOfPayloads(returned, settings, inputs)
         : outcomeFromResult(returned, settings, inputs);
-    const result = executeGuarded(execute, args, track, true);
+    const result = executeGuarded(execute, args, {
+      track,
+      caller: callerOf(settings, inputs),
+      readsLater: true,
+    });
     return isThenable(result) ? result.then(onResult) : onResult(result);
   };
 };

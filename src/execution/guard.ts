@@ -16,6 +16,7 @@ import {
   defaultTypeResolver,
   type ExecutionArgs,
   type ExecutionResult,
+  type FieldNode,
   type GraphQLAbstractType,
   type GraphQLField,
   type GraphQLFieldResolver,
@@ -54,7 +55,7 @@ import {
 } from './completion-errors.ts';
 import { noteThrown } from './graphql-error.ts';
 import { optionalExport, V17 } from './graphql-version.ts';
-import { type FieldTracker, isThenable } from './types.ts';
+import { type ExecutionInputs, type FieldTracker, type Guard, type Guards, isThenable } from './types.ts';
 import { UnusedValues } from './unused-values.ts';
 
 type Resolver = GraphQLFieldResolver<unknown, unknown>;
@@ -75,18 +76,37 @@ let unattributed = 0;
 /** The number of calls of resolvers whose execution is not known: a function of the option `engine` may lose it. */
 export const unattributedCalls = (): number => unattributed;
 
-/**
- * Calls `execute` with guarded resolvers. Changes `args`. `track` gets the fields. `readsLater`: deferred parts read
- * the properties of objects that resolvers returned before.
- */
+/** The inputs of an execution whose caller is checked, and the checks. */
+export interface Caller {
+  readonly guards: Guards;
+  readonly inputs: ExecutionInputs;
+}
+
+interface GuardedExecution {
+  /** Gets the fields. */
+  readonly track: FieldTracker | undefined;
+  /** Undefined if callers are not checked. */
+  readonly caller: Caller | undefined;
+  /** Deferred parts read the properties of objects that resolvers returned before. */
+  readonly readsLater?: boolean;
+}
+
+/** The member of a schema, and of `info`, that has the caller of the execution. */
+const CALLER: unique symbol = Symbol('caller');
+interface WithCaller {
+  [CALLER]?: Caller | undefined;
+}
+
+/** Calls `execute` with guarded resolvers. Changes `args`. */
 export function executeGuarded<Result = MaybePromise<ExecutionResult>>(
   execute: (args: ExecutionArgs) => Result,
   args: ExecutionArgs,
-  track: FieldTracker | undefined,
-  readsLater = false,
+  { track, caller, readsLater = false }: GuardedExecution,
 ): Result {
   const { schema, fieldResolver, typeResolver } = args;
-  args.schema = guardedSchema(schema, fieldResolver ?? defaultFieldResolver, readsLater);
+  const view = guardedSchema(schema, fieldResolver ?? defaultFieldResolver, { caller, readsLater });
+  // Resolvers find the schema of their execution in `info`, also where asynchronous contexts are lost.
+  args.schema = caller === undefined ? view : Object.create(view, { [CALLER]: { value: caller } });
   args.typeResolver = guardedTypeResolver(typeResolver ?? defaultTypeResolver);
   if (track !== undefined) hasTrackers = true;
   const outer = openList;
@@ -104,7 +124,10 @@ export function executeGuarded<Result = MaybePromise<ExecutionResult>>(
  */
 export function guardSource(args: ExecutionArgs): void {
   const { schema, fieldResolver, subscribeFieldResolver } = args;
-  args.schema = guardedSchema(schema, fieldResolver ?? defaultFieldResolver, false);
+  args.schema = guardedSchema(schema, fieldResolver ?? defaultFieldResolver, {
+    caller: undefined,
+    readsLater: false,
+  });
   args.subscribeFieldResolver = (...call) => sourceOf(subscribeFieldResolver ?? defaultFieldResolver, call);
 }
 
@@ -425,8 +448,26 @@ type Views = WeakMap<GraphQLSchema, WeakMap<Resolver, GraphQLSchema>>;
 const views: Views = new WeakMap();
 const viewsOfDeferred: Views = new WeakMap();
 
-function guardedSchema(schema: GraphQLSchema, fallback: Resolver, readsLater: boolean): GraphQLSchema {
-  const bySchema = readsLater ? viewsOfDeferred : views;
+/** The views of executions whose callers are checked. */
+const securedViews: WeakMap<Guards, { readonly now: Views; readonly later: Views }> = new WeakMap();
+
+function viewsFor({ caller, readsLater }: Pick<Required<GuardedExecution>, 'caller' | 'readsLater'>): Views {
+  if (caller === undefined) return readsLater ? viewsOfDeferred : views;
+  let secured = securedViews.get(caller.guards);
+  if (secured === undefined) {
+    secured = { now: new WeakMap(), later: new WeakMap() };
+    securedViews.set(caller.guards, secured);
+  }
+  return readsLater ? secured.later : secured.now;
+}
+
+function guardedSchema(
+  schema: GraphQLSchema,
+  fallback: Resolver,
+  execution: Pick<Required<GuardedExecution>, 'caller' | 'readsLater'>,
+): GraphQLSchema {
+  const bySchema = viewsFor(execution);
+  const guards = execution.caller?.guards;
   let byFallback = bySchema.get(schema);
   if (byFallback === undefined) {
     byFallback = new WeakMap();
@@ -434,13 +475,33 @@ function guardedSchema(schema: GraphQLSchema, fallback: Resolver, readsLater: bo
   }
   let view = byFallback.get(fallback);
   if (view === undefined) {
+    const { readsLater } = execution;
+    const resolverOf = (place: FieldPlace): Resolver => {
+      const resolver = guardedResolver(place, schema, fallback, readsLater);
+      return guards === undefined
+        ? resolver
+        : securedResolver(resolver, guards.fieldGuard(schema, place.parentType, place.field));
+    };
     view = viewOfSchema(schema, (place) => ({
-      resolve: guardedResolver(place, schema, fallback, readsLater),
+      resolve: resolverOf(place),
       ...(place.field.subscribe && { subscribe: guardedSubscriber(place, schema) }),
     }));
     byFallback.set(fallback, view);
   }
   return view;
+}
+
+/** Checks the caller before a resolver is called. */
+function securedResolver(resolve: Resolver, guard: Guard | undefined): Resolver {
+  return (source, args, context, info) => {
+    const { schema, fieldNodes, operation } = info;
+    const { [CALLER]: caller } = schema as WithCaller;
+    if (caller === undefined) throw new TypeError('A field was executed without its caller');
+    const refusal = guard?.(caller.inputs, fieldNodes[0] as FieldNode, operation);
+    if (refusal !== undefined) throw refusal;
+    Object.assign(info, { auth: caller.guards.authOf(caller.inputs), [CALLER]: caller });
+    return resolve(source, args, context, info);
+  };
 }
 
 /** Creates the resolver of the view of a field. The field's own resolver may be replaced at any time. */
@@ -492,9 +553,10 @@ const guardedTypeResolver =
   (value, context, info, view) => {
     const type = originalOf(view);
     const { schema, parentType, fieldName, fieldNodes: nodes } = info;
-    return checkResult(resolve(value, context, info, type), (name) =>
-      assertRuntimeType(schema, type, { name, value, field: `${parentType.name}.${fieldName}`, nodes }),
-    );
+    return checkResult(resolve(value, context, info, type), (name) => {
+      assertRuntimeType(schema, type, { name, value, field: `${parentType.name}.${fieldName}`, nodes });
+      assertCaller(info, name);
+    });
   };
 
 /** Checks the result of a function that determines the type of an object before graphql-js gets it. */
@@ -525,6 +587,17 @@ class CheckedPromise<T> {
     };
     return this.#promise.then(onChecked, onReason);
   }
+}
+
+/** Checks the caller, if there is one: the schema may require something for values of a type. */
+function assertCaller(info: GraphQLResolveInfo, name: unknown): void {
+  const { [CALLER]: caller } = info as WithCaller;
+  if (caller === undefined) return;
+  const { schema, fieldNodes, operation } = info;
+  const type = schema.getType(name as string);
+  const guard = isObjectType(type) ? caller.guards.valueGuard(schema, type) : undefined;
+  const refusal = guard?.(caller.inputs, fieldNodes[0] as FieldNode, operation);
+  if (refusal !== undefined) throw refusal;
 }
 
 type Field = GraphQLField<unknown, unknown>;

@@ -131,6 +131,7 @@ class ObservedPrepared implements Complete<PreparedOperation> {
   readonly price: PreparedOperation['price'];
   readonly incremental: PreparedOperation['incremental'];
   readonly cachePolicy: PreparedOperation['cachePolicy'];
+  readonly requirement: PreparedOperation['requirement'];
   readonly observed: ResultReceiver;
   readonly #prepared: PreparedOperation;
 
@@ -145,6 +146,7 @@ class ObservedPrepared implements Complete<PreparedOperation> {
     this.price = prepared.price;
     this.incremental = prepared.incremental;
     this.cachePolicy = prepared.cachePolicy;
+    this.requirement = prepared.requirement;
     this.observed = observed;
     this.#prepared = prepared;
   }

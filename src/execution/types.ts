@@ -1,5 +1,6 @@
 import type {
   DocumentNode,
+  FieldNode,
   GraphQLError,
   GraphQLField,
   GraphQLFormattedError,
@@ -9,9 +10,12 @@ import type {
   OperationDefinitionNode,
   SourceLocation,
 } from 'graphql';
+import type { AuthCheck } from '../../types/auth.ts';
 import type { CacheControl, CacheHint, CachePolicy } from '../../types/caching.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ErrorDetails } from '../../types/graphql.ts';
+import type { Access } from '../auth/access.ts';
+import type { OperationRequirement } from '../auth/operation.ts';
 import { isThenable } from '../options/rules.ts';
 
 // The types that HTTP, WebSockets and the engines share: plain values without any transport.
@@ -68,6 +72,8 @@ export interface PreparedOperation extends ValidatedOperation {
   readonly incremental?: IncrementalFormat | undefined;
   /** The static cache policy; undefined if caching is off. */
   readonly cachePolicy?: OperationCaching | undefined;
+  /** What callers need; undefined without the option `auth`. */
+  readonly requirement?: OperationRequirement | undefined;
 }
 
 /**
@@ -113,6 +119,12 @@ export interface ExecutionInputs {
   readonly incremental?: IncrementalFormat | undefined;
   /** The cache policy of the execution; undefined if its result is not cached. */
   readonly caching?: ExecutionCaching | undefined;
+  /** What the caller may see; undefined without the option `auth`. */
+  access?: Access | undefined;
+  /** The parameters of the WebSocket that the operation came from. */
+  readonly connectionParams?: Readonly<Record<string, unknown>> | undefined;
+  /** Whether the result is sent to several clients. */
+  readonly isShared?: boolean;
 }
 
 /** The origin of an operation, for reports of unexpected errors. */
@@ -146,6 +158,8 @@ export interface ExecutionOutcome {
   readonly rest?: RemainingResults | undefined;
   /** The `extensions` in `body`, if the option `engine` returned some. */
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
+  /** The HTTP status of a refused operation. @default 400 */
+  readonly status?: number;
   /** All errors were masked by `maskError`; `errors` are created when they are read. */
   readonly isMasked?: boolean;
 }
@@ -219,6 +233,14 @@ export interface EngineSettings {
   price?: ((operation: ValidatedOperation, account: MemoryAccount) => Price) | undefined;
   /** The cache policies; undefined if caching is off. */
   caching?: Caching | undefined;
+  /** Computes what an operation requires of callers; undefined without the option `auth`. */
+  requirementOf?:
+    | ((operation: ValidatedOperation, account: MemoryAccount) => OperationRequirement)
+    | undefined;
+  /** What executions check of their callers; undefined without the option `auth`. */
+  guards?: Guards | undefined;
+  /** Returns `execute` of an operation with the checks of its caller; undefined without the option `auth`. */
+  secured?: ((operation: PreparedOperation, settings: EngineSettings) => ExecuteOperation) | undefined;
   /** Masks and formats the errors of one response, in order, and reports unexpected errors. */
   formatErrors(errors: readonly GraphQLError[], origin?: ErrorOrigin): readonly GraphQLFormattedError[];
   /**
@@ -235,6 +257,27 @@ export interface EngineSettings {
 interface ErrorPlace {
   readonly locations: readonly SourceLocation[] | undefined;
   readonly path: readonly (string | number)[];
+}
+
+/** Checks the caller of an execution. Returns the error of a field that the caller may not see. */
+export type Guard = (
+  inputs: ExecutionInputs,
+  node: FieldNode,
+  operation: OperationDefinitionNode,
+) => GraphQLError | undefined;
+
+/** The checks that the engines make while they execute an operation. */
+export interface Guards {
+  /** The check of a field before its resolver is called; undefined for a field that everyone may see. */
+  fieldGuard(
+    schema: GraphQLSchema,
+    parentType: GraphQLObjectType,
+    definition: GraphQLField<unknown, unknown>,
+  ): Guard | undefined;
+  /** The check of a value of an interface or union; undefined for an object type that everyone may see. */
+  valueGuard(schema: GraphQLSchema, type: GraphQLObjectType): Guard | undefined;
+  /** Creates `info.auth` of resolvers. */
+  authOf(inputs: ExecutionInputs): AuthCheck;
 }
 
 // The types of caching that engines and transports use. The policies are in core/caching.

@@ -163,6 +163,7 @@ class GraphQLOverHttp {
       isAbandoned: false,
       caching: undefined,
       userKey: undefined,
+      isRestricted: false,
       invalidatedTags: undefined,
     };
   }
@@ -282,6 +283,7 @@ class GraphQLOverHttp {
     assertConnected(exchange);
     const refusal = addPrice(exchange, cost, this.#core.maxCost);
     setAdmissionHeaders(exchange, headers);
+    exchange.isRestricted = inputs.access !== undefined && inputs.access.key !== '';
     if (refusal !== undefined) return refusal;
     inputs.isExtended = extensions !== undefined;
     return settle(this.#execute(exchange, prepared, inputs), (outcome) =>

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { CachePolicy } from '../../types/caching.ts';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
+import type { Access } from '../auth/access.ts';
 import type { CoreDocuments } from '../core/by-id.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { ID_PARAMETERS, OPERATION_PARAMETERS, readReference } from '../core/document-id.ts';
@@ -43,6 +44,8 @@ export interface Exchange {
   isAbandoned: boolean;
   /** The caching of the result; undefined if caching is off, and for batches. */
   caching: ResultCaching | undefined;
+  /** Whether the result depends on what the caller may see. */
+  isRestricted: boolean;
   /** The return value of the option `responseCache.key`: null if the result is not stored; undefined without the option. */
   userKey: string | null | undefined;
   /** The tags that the mutations of the request have invalidated. */
@@ -99,6 +102,8 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
   incremental: IncrementalFormat | undefined;
   /** Set before the execution if caching is on. */
   caching: ExecutionCaching | undefined;
+  /** Set before the execution with the option `auth`. */
+  access: Access | undefined;
   /** Set before the execution if it continues when the client disconnects. */
   outlivesClient = false;
   /** Set before the execution if the result is changed after it, so that it must not be compressed already. */

@@ -90,15 +90,16 @@ export function createResponseFactory(
   const fromResult: ResponseFactory['fromResult'] = (exchange, result, type) => {
     if (!('body' in result)) {
       const status = refusalStatus(result, type);
-      return create(exchange, toJson(result.errors, exchange), { status, type }, result);
+      return withChallenge(create(exchange, toJson(result.errors, exchange), { status, type }, result));
     }
     const { kind, body, release } = result;
     if (kind === 'data') {
       const status = chosenStatus(exchange, { status: 200, type, kind, errors: [] });
       return { status, type, body, release, headers: undefined, cause: result };
     }
-    const status = kind === 'partial' ? (isDraft ? 294 : 200) : refusalStatus({ status: 400 }, type);
-    return create(exchange, body, { status, type }, result);
+    const status =
+      kind === 'partial' ? (isDraft ? 294 : 200) : refusalStatus({ status: result.status ?? 400 }, type);
+    return withChallenge(create(exchange, body, { status, type }, result));
   };
 
   return {
@@ -124,6 +125,12 @@ export function createResponseFactory(
       return { status: 500, type: typeFor(500, type), body, headers: undefined, cause: { errors } };
     },
   };
+}
+
+/** A 401 has to say how to authenticate (RFC 9110 §15.5.2). Errors may have another challenge. */
+function withChallenge(response: GraphQLResponse): GraphQLResponse {
+  if (response.status !== 401) return response;
+  return { ...response, headers: { 'www-authenticate': 'Bearer', ...response.headers } };
 }
 
 /** Applies a function of the option `statusCodes`. The status stays as it is if the function fails. */

@@ -153,6 +153,10 @@ export class Connection implements LiveConnection {
     return { transport: 'websocket', operationName: undefined, request, socket: this.websocket };
   }
 
+  get connectionParams(): Readonly<Record<string, unknown>> {
+    return this.#context.params;
+  }
+
   describe(): SubscriptionConnection {
     const { params: connectionParams, value: context } = this.#context;
     return { connectionParams, context, protocol: this.session.name, websocket: this.websocket };
@@ -168,7 +172,7 @@ export class Connection implements LiveConnection {
     const { core, settings, context } = this.services;
     this.#initBy = NEVER;
     this.pendingChecks = [];
-    this.#schema = await core.schemaFor(this.#request);
+    this.#schema = await core.schemaFor(this.#request, connectionParams);
     await this.#context.create(connectionParams);
     const request = this.#request;
     if (request === undefined || this.isClosing) return false;
@@ -440,6 +444,9 @@ export class SocketOperation extends LiveOperation implements Envelope {
   }
   get id(): unknown {
     return JSON.parse(this.key);
+  }
+  get connectionParams(): Readonly<Record<string, unknown>> {
+    return this.client.connectionParams;
   }
 
   /** Lets subscribers of `espalier:graphql:operation` observe the operation. */

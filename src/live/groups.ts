@@ -188,6 +188,7 @@ class SharedSubscription implements EventConsumer {
   /** The time at which the last member left, by the endpoint's timer. */
   emptySince = 0;
   readonly contextForEvent: (() => MaybePromise<unknown>) | undefined;
+  readonly authorizeEvent = undefined;
   readonly #abortController = new AbortController();
   readonly #pacing: GroupPacing;
   readonly #listeners: GroupListeners;
@@ -218,6 +219,8 @@ class SharedSubscription implements EventConsumer {
       variableValues: first.variableValues,
       signal: this.#abortController.signal,
       origin: first.origin,
+      access: first.access,
+      isShared: true,
     };
     this.extensions = first.extensions;
     this.cursors = cursors;
@@ -500,12 +503,12 @@ const isService = (value: unknown): boolean =>
  * the same JSON as null.
  */
 function groupNameOf(
-  { params, extensions }: { readonly params: GraphQLParams; readonly extensions: string | undefined },
+  { params, extensions, access }: Pick<LiveOperation, 'params' | 'extensions' | 'access'>,
   key: ShareKey,
 ): string | undefined {
   const { operationName, variables, query, onError } = params;
   let isExact = true;
-  const parts = [key, operationName, variables, query, extensions, onError];
+  const parts = [key, operationName, variables, query, extensions, onError, access?.key];
   const name = JSON.stringify(parts, (_, value: unknown) => {
     if (typeof value === 'number' && !Number.isFinite(value)) isExact = false;
     return sortMembers(value);

@@ -1,5 +1,6 @@
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
+import type { Access } from '../auth/access.ts';
 import { invalidateRest } from '../cache/policy.ts';
 import { type OperationHook, withExtensions } from '../core/admission.ts';
 import type { GraphQLCore } from '../core/core.ts';
@@ -57,6 +58,8 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   observed: ObservedOperation | undefined;
   /** The format of the payloads of an operation with deferred parts. */
   incremental: IncrementalFormat | undefined;
+  /** What the caller may see; undefined without the option `auth`. */
+  access: Access | undefined;
   /** Invalidates the response cache after a mutation; undefined without a cache. */
   caching: ExecutionCaching | undefined;
   /** False as soon as no more messages may be sent for the operation. */
@@ -103,6 +106,8 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   get contextForEvent(): (() => MaybePromise<unknown>) | undefined {
     return undefined;
   }
+  /** Checks the caller of an event before it is executed; undefined unless the context is per event. */
+  authorizeEvent: EventConsumer['authorizeEvent'];
   get acceptsStreams(): boolean {
     return true;
   }
@@ -302,6 +307,9 @@ function admit(
     if (!operation.isLive) return undefined;
     if ('errors' in admission) return operation.fail(admission.errors);
     operation.extensions = admission.extensions;
+    if (operation.contextForEvent !== undefined) {
+      operation.authorizeEvent = services.core.authorizeEvent?.(prepared, operation.source);
+    }
     return execute(operation, services, prepared);
   });
 }
@@ -352,12 +360,21 @@ function subscribe(
   prepared: PreparedOperation,
 ): void {
   operation.droppable = settings.drop === 'oldest';
-  const key = shareKeyOf(settings.share, operation.contextValue, operation.params);
+  const key = isPrivate(operation)
+    ? undefined
+    : shareKeyOf(settings.share, operation.contextValue, operation.params);
   if (core.cursors !== undefined && !openCursors(operation, prepared, core.cursors, key)) return;
   if (key !== undefined && groups.join(operation, prepared, key)) return;
   operation.appliesBackpressure = !operation.droppable;
   operation.releaseSource = consumeSource(prepared, operation, counters);
 }
+
+/**
+ * Whether the caller of each event is checked again. A group executes an event once, with one of its members: the others
+ * might have lost what the operation requires.
+ */
+const isPrivate = ({ access, authorizeEvent }: LiveOperation): boolean =>
+  authorizeEvent !== undefined && access !== undefined && access.key !== '';
 
 /** Returns false if the operation has failed, because the cursor of the client is refused. */
 function openCursors(
@@ -366,7 +383,9 @@ function openCursors(
   settings: CursorSettings,
   key: ShareKey | undefined,
 ): boolean {
-  const principal = key === undefined ? { user: settings.user(operation.contextValue) } : { share: key };
+  const caller = key === undefined ? { user: settings.user(operation.contextValue) } : { share: key };
+  // The cursor of a caller that has lost or got a scope since then is refused.
+  const principal = { ...caller, access: operation.access?.key || undefined };
   const binding = identityOf(principal, { ...operation.params, query: prepared.source });
   const opened = OperationCursors.open(settings, binding, operation.cursorRequest);
   if (opened instanceof OperationCursors) {

@@ -16,6 +16,7 @@ import {
   type ExecutionOutcome,
   isThenable,
   type PreparedOperation,
+  type RequestError,
 } from '../execution/types.ts';
 import { settle } from '../options/rules.ts';
 import { returnSource, type Source } from '../pubsub/cursor.ts';
@@ -36,6 +37,8 @@ export interface EventConsumer {
   readonly extensions: string | undefined;
   /** Returns the context of the next event; undefined if all events have the context of `inputs`. */
   readonly contextForEvent: (() => MaybePromise<unknown>) | undefined;
+  /** Sets `access` of the inputs of an event. Returns the reason if the caller has lost what the operation requires. */
+  readonly authorizeEvent: ((inputs: ExecutionInputs) => MaybePromise<RequestError | undefined>) | undefined;
   /** The cursors of the source; undefined if the option `cursors` is not set. */
   readonly cursors: OperationCursors | undefined;
   /** Called when the position of the source is known, if it has positions. */
@@ -74,7 +77,7 @@ export function consumeSource(
 
   async function read(): Promise<void> {
     // Awaited even if it is not a promise, so that the consumer is called after `consumeSource` has returned.
-    const { cursors, contextForEvent } = consumer;
+    const { cursors } = consumer;
     const subscribe = () => openSource(prepared, consumer.inputs);
     const opened: SourceResult = await (cursors === undefined ? subscribe() : cursors.resume(subscribe));
     if (!isStream(opened)) {
@@ -87,8 +90,7 @@ export function consumeSource(
     if (released) return returnIterator(iterator, consumer, counters);
     stream = observeStream('subscription', prepared, consumer.inputs.origin);
     onSourceOpen(iterator, cursors, consumer);
-    const { variableValues, origin } = consumer.inputs;
-    let { contextValue } = consumer.inputs;
+    const inputsFor = createEventInputs(consumer);
     const steps = new LoopSteps();
     for (;;) {
       const { done, value, cursor }: EventResult<unknown> = await iterator.next();
@@ -103,11 +105,11 @@ export function consumeSource(
         cursors?.skip(cursor);
         continue;
       }
-      if (contextForEvent !== undefined) {
-        contextValue = await contextForEvent();
-        if (released) return;
-      }
-      const running = executeEvent(prepared, { rootValue: value, contextValue, variableValues, origin });
+      const created = inputsFor(value);
+      const inputs = isThenable(created) ? await created : created;
+      if (released) return;
+      if ('errors' in inputs) return failSource(inputs.errors);
+      const running = executeEvent(prepared, inputs);
       const outcome = isThenable(running) ? await running : running;
       if (released) return;
       const signed = cursors?.deliver(cursor);
@@ -125,13 +127,16 @@ export function consumeSource(
     released = true;
   }
 
-  read().catch((error) => {
-    if (released) return;
+  function failSource(errors: readonly GraphQLError[]): void {
     const source = iterator;
     markReleased('failed');
     // A failed execution leaves the source open. `return` of a source that has thrown has no effect.
     returnSource(source);
-    consumer.fail([toGraphQLError(error)]);
+    consumer.fail(errors);
+  }
+
+  read().catch((error) => {
+    if (!released) failSource([toGraphQLError(error)]);
   });
 
   return () => {
@@ -150,6 +155,23 @@ function withMembers(
 ): ExecutionOutcome {
   if (extensions === undefined && cursor === undefined) return outcome;
   return withExtensions(outcome, cursor === undefined ? extensions : withCursor(extensions, cursor));
+}
+
+/** Creates the function that returns the inputs of an event, or why its caller must not get it. */
+function createEventInputs({
+  inputs,
+  contextForEvent,
+  authorizeEvent,
+}: EventConsumer): (rootValue: unknown) => MaybePromise<ExecutionInputs | RequestError> {
+  const { contextValue, variableValues, origin, access, isShared = false, connectionParams } = inputs;
+  const shared = { contextValue, variableValues, origin, access, isShared, connectionParams };
+  if (contextForEvent === undefined) return (rootValue) => ({ ...shared, rootValue });
+  return (rootValue) =>
+    settle(contextForEvent(), (context) => {
+      const event: ExecutionInputs = { ...shared, rootValue, contextValue: context };
+      if (authorizeEvent === undefined) return event;
+      return settle(authorizeEvent(event), (refusal) => refusal ?? event);
+    });
 }
 
 /** Executes one event. With a response cache, the stored results of its tags are removed before its result is sent. */

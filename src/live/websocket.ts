@@ -217,7 +217,7 @@ function contextPolicy(settings: ConnectionSettings, core: GraphQLCore): Context
     isFunction,
     exposesRequest: isFunction || core.readsSource || core.operationHookFor(onOperation) !== undefined,
     perOperation: isFunction && contextPer !== 'connection',
-    perEvent: isFunction && contextPer === 'event',
+    perEvent: (isFunction || core.authorizeEvent !== undefined) && contextPer === 'event',
   };
 }
 

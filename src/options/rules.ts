@@ -353,7 +353,7 @@ function containsWords(name: string, part: string): boolean {
 }
 
 /** Short names differ by one letter, so that `ttl` is not taken for `html`. Others keep their first letter. */
-function closest(name: string, known: readonly string[]): string | undefined {
+export function closest(name: string, known: readonly string[]): string | undefined {
   const ranked = known.map((candidate) => [distance(name, candidate), candidate] as const);
   ranked.sort((a, b) => a[0] - b[0]);
   const [edits, best] = ranked[0] ?? [Number.POSITIVE_INFINITY, ''];

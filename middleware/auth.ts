@@ -1,0 +1,2 @@
+export { authTypeDefs } from '../src/auth/requirements.ts';
+export type * from '../types/auth.ts';

@@ -1,0 +1,283 @@
+import { GraphQLSchema } from 'graphql';
+import type { AuthDetails, AuthNames } from '../../types/auth.ts';
+import type { MaybePromise } from '../../types/connect.ts';
+import type {
+  EngineSettings,
+  ExecuteOperation,
+  ExecutionInputs,
+  ExecutionOutcome,
+  Guards,
+  PreparedOperation,
+  RequestError,
+} from '../execution/types.ts';
+import { withNativePromise } from '../execution/types.ts';
+import {
+  isFunction,
+  isListOf,
+  isString,
+  oneOf,
+  optionalFunction,
+  optionError,
+  type Rules,
+  resolveOptions,
+  rule,
+  settle,
+  wrongOption,
+  wrongReturnValue,
+} from '../options/rules.ts';
+import { AUTH_OPTIONS } from '../options/scopes.ts';
+import { Access, namesOf, noCaller, ResolverAuth, statusOf } from './access.ts';
+import { argumentConditions, hasGuardedArguments, OperationRequirement, withDefaults } from './operation.ts';
+import { type Condition, requirementsOf } from './requirements.ts';
+
+/** The option `auth` after checks. */
+interface AuthSettings {
+  readonly scopes: (source: unknown, details: AuthDetails) => MaybePromise<unknown>;
+  readonly policies:
+    | ((names: readonly string[], source: unknown, details: AuthDetails) => MaybePromise<unknown>)
+    | undefined;
+  readonly mode: 'reject' | 'null';
+  readonly schemaFor:
+    | ((scopes: readonly string[] | null, schema: GraphQLSchema) => MaybePromise<unknown>)
+    | undefined;
+}
+
+const rules: Rules<AuthSettings> = {
+  scopes: rule<AuthSettings['scopes']>(() => null, isFunction, 'a function of the request'),
+  policies: optionalFunction(),
+  mode: oneOf('reject', 'null'),
+  schemaFor: optionalFunction(),
+};
+
+/** Authorization of one handler. */
+export interface Authorization {
+  readonly engine: Pick<EngineSettings, 'guards' | 'requirementOf' | 'secured'>;
+  /** Sets `access` of the inputs of an execution; returns the reason if the operation must not run. */
+  authorize(
+    prepared: PreparedOperation,
+    inputs: ExecutionInputs,
+    source: unknown,
+  ): MaybePromise<RequestError | undefined>;
+  /** Returns the function that calls `authorize` for each event of a subscription. */
+  authorizeEvent(
+    prepared: PreparedOperation,
+    source: unknown,
+  ): (inputs: ExecutionInputs) => MaybePromise<RequestError | undefined>;
+  /** The schema of a caller; undefined if all callers have the same. */
+  readonly schemaFor:
+    | ((
+        schema: GraphQLSchema,
+        source: unknown,
+        params?: AuthDetails['connectionParams'],
+      ) => MaybePromise<GraphQLSchema>)
+    | undefined;
+}
+
+/**
+ * Creates the authorization of a handler; undefined without the option `auth`.
+ *
+ * @throws TypeError (code `ERR_OPTION`) for a wrong option, or a wrong directive in the schema.
+ */
+export function createAuthorization(given: unknown, schema: unknown): Authorization | undefined {
+  if (given === undefined) return undefined;
+  const settings = resolveOptions(AUTH_OPTIONS, given, rules);
+  if ((given as { readonly scopes?: unknown }).scopes === undefined)
+    throw wrongOption(AUTH_OPTIONS, 'scopes', undefined, 'a function of the request');
+  if (schema instanceof GraphQLSchema) assertPolicies(settings, schema);
+  const { schemaFor } = settings;
+  return {
+    engine: {
+      guards,
+      requirementOf(operation, account) {
+        assertPolicies(settings, operation.schema);
+        return new OperationRequirement(operation, account);
+      },
+      secured: (operation, engineSettings) => secured(operation, engineSettings, settings.mode),
+    },
+    authorize: (prepared, inputs, source) => authorize(settings, prepared, inputs, source),
+    authorizeEvent: (prepared, source) => (inputs) => authorize(settings, prepared, inputs, source),
+    schemaFor: schemaFor && createSchemaChoice(settings, schemaFor),
+  };
+}
+
+/** @throws TypeError (code `ERR_OPTION`) if nothing decides about the policies of a schema. */
+function assertPolicies({ policies }: AuthSettings, schema: GraphQLSchema): void {
+  const [name] = namesOf(requirementsOf(schema).conditions, 'policies');
+  if (policies !== undefined || name === undefined) return;
+  throw optionError(
+    AUTH_OPTIONS,
+    `the schema has @policy with "${name}", but the option "auth.policies" is not set; pass a function that returns the policies that a caller meets`,
+  );
+}
+
+function authorize(
+  settings: AuthSettings,
+  prepared: PreparedOperation,
+  inputs: ExecutionInputs,
+  source: unknown,
+): MaybePromise<RequestError | undefined> {
+  const { requirement } = prepared;
+  const { demands, possible } = requirement?.for(inputs.variableValues) ?? { demands: [], possible: [] };
+  const details = detailsOf(inputs);
+  return settle(scopesOf(settings, source, details), (scopes) => {
+    const names = namesOf(possible, 'policies');
+    return settle(policiesOf(settings, names, source, details), (policies) => {
+      const access = new Access({ scopes, policies }, possible);
+      inputs.access = access;
+      if (access.isComplete) return undefined;
+      // In mode 'null' there is no event whose field could be null.
+      const refuses = settings.mode === 'reject' || prepared.operation.operation === 'subscription';
+      const refused = demands.filter(
+        ({ conditions, isRoot }) => (settings.mode === 'reject' || isRoot) && access.denies(conditions),
+      );
+      if (!refuses || refused.length === 0) return undefined;
+      const fields = [...new Map(refused.map((demand) => [demand.coordinate, demand])).values()];
+      const errors = fields
+        .slice(0, prepared.maxErrors)
+        .map(({ coordinate, node }) => access.error(coordinate, [node]));
+      return { errors, status: statusOf(errors[0] as (typeof errors)[number]) };
+    });
+  });
+}
+
+const detailsOf = ({ origin, connectionParams, contextValue }: ExecutionInputs): AuthDetails => ({
+  transport: origin?.transport ?? 'http',
+  connectionParams,
+  context: contextValue,
+});
+
+function scopesOf(
+  { scopes }: AuthSettings,
+  source: unknown,
+  details: AuthDetails,
+): MaybePromise<ReadonlySet<string> | undefined> {
+  return settle(withNativePromise(scopes(source, details)), (returned) => {
+    if (returned === null || returned === undefined) return undefined;
+    return toNames(returned, 'scopes', "a list of scopes, such as scope.split(' '), or null");
+  });
+}
+
+const NO_NAMES: ReadonlySet<string> = new Set();
+
+function policiesOf(
+  { policies }: AuthSettings,
+  names: readonly string[],
+  source: unknown,
+  details: AuthDetails,
+): MaybePromise<ReadonlySet<string>> {
+  if (names.length === 0 || policies === undefined) return NO_NAMES;
+  return settle(withNativePromise(policies(names, source, details)), (returned) =>
+    toNames(returned, 'policies', 'a list of the policies that the caller meets'),
+  );
+}
+
+const isNames = isListOf(isString);
+
+function toNames(returned: unknown, option: string, accepted: string): ReadonlySet<string> {
+  const names = returned instanceof Set ? [...returned] : returned;
+  if (!isNames(names)) throw wrongReturnValue(AUTH_OPTIONS, option, returned, accepted);
+  return new Set(names as AuthNames);
+}
+
+/**
+ * An operation with requirements never runs without a caller. In mode 'reject' a query whose values turned out to
+ * require more is refused as a whole; other operations have changed data, or are events.
+ */
+function secured(
+  { execute, operation, requirement }: PreparedOperation,
+  { formatErrors }: EngineSettings,
+  mode: AuthSettings['mode'],
+): ExecuteOperation {
+  if (requirement?.isEmpty !== false) return execute;
+  const rejects = mode === 'reject' && operation.operation === 'query';
+  return (inputs) => {
+    if (inputs.access === undefined) throw new TypeError('An operation was executed without its caller');
+    if (!rejects || inputs.access.isComplete) return execute(inputs);
+    return settle(execute(inputs), (outcome) => {
+      if (inputs.access?.hasRefused !== true) return outcome;
+      outcome.release?.();
+      outcome.rest?.return().catch(() => undefined);
+      return refusal(inputs.access, inputs, formatErrors);
+    });
+  };
+}
+
+function refusal(
+  access: Access,
+  { origin }: ExecutionInputs,
+  formatErrors: EngineSettings['formatErrors'],
+): ExecutionOutcome {
+  const error = access.error('a selected value');
+  const body = JSON.stringify({ errors: formatErrors([error], origin) });
+  return { kind: 'refused', body, errors: [error], status: statusOf(error) };
+}
+
+/** The checks of fields and values, which depend on the schema alone. */
+const guards: Guards = {
+  fieldGuard(schema, parentType, field) {
+    if (parentType.getFields()[field.name] !== field) return undefined;
+    const requirements = requirementsOf(schema);
+    const conditions = requirements.ofField(parentType, field);
+    const coordinate = `${parentType.name}.${field.name}`;
+    const hasInputs = hasGuardedArguments(requirements, field);
+    if (conditions.length === 0 && !hasInputs) return undefined;
+    return (inputs, node, operation) => {
+      const error = check(inputs, conditions, coordinate);
+      if (error !== undefined || !hasInputs || inputs.access?.isComplete === true) return error;
+      const given = withDefaults({ operation }, inputs.variableValues);
+      return check(inputs, argumentConditions(requirements, field, node, given), coordinate);
+    };
+  },
+  valueGuard(schema, type) {
+    const conditions = requirementsOf(schema).ofType(type);
+    return conditions.length === 0 ? undefined : (inputs) => check(inputs, conditions, 'this value');
+  },
+  authOf: (inputs) => new ResolverAuth(inputs),
+};
+
+function check(
+  { access }: ExecutionInputs,
+  conditions: readonly Condition[],
+  subject: string,
+): ReturnType<Access['error']> | undefined {
+  if (access === undefined) return noCaller(subject);
+  if (!access.denies(conditions)) return undefined;
+  access.hasRefused = true;
+  return access.error(subject);
+}
+
+/** Sets of scopes whose schemas are kept. */
+const MAX_SCHEMAS = 100;
+
+/** Creates the function that chooses the schema of a caller. Each set of scopes has one schema. */
+function createSchemaChoice(
+  settings: AuthSettings,
+  create: NonNullable<AuthSettings['schemaFor']>,
+): NonNullable<Authorization['schemaFor']> {
+  const bySchema = new WeakMap<GraphQLSchema, Map<string, MaybePromise<GraphQLSchema>>>();
+
+  function find(schema: GraphQLSchema, scopes: ReadonlySet<string> | undefined): MaybePromise<GraphQLSchema> {
+    const known = bySchema.get(schema) ?? new Map<string, MaybePromise<GraphQLSchema>>();
+    bySchema.set(schema, known);
+    const names = scopes ? [...scopes].sort() : null;
+    const key = JSON.stringify(names);
+    const found = known.get(key);
+    if (found !== undefined) return found;
+    const created = settle(withNativePromise(create(names, schema)), (value) => {
+      if (value instanceof GraphQLSchema) return value;
+      throw wrongReturnValue(AUTH_OPTIONS, 'schemaFor', value, 'a GraphQLSchema');
+    });
+    const [oldest] = known.keys();
+    if (known.size >= MAX_SCHEMAS && oldest !== undefined) known.delete(oldest);
+    known.set(key, created);
+    // A schema that could not be created is tried again.
+    if (created instanceof Promise) created.catch(() => known.delete(key));
+    return created;
+  }
+
+  return (schema, source, connectionParams) => {
+    const transport = connectionParams === undefined ? 'http' : 'websocket';
+    const details = { transport, connectionParams, context: undefined } as const;
+    return settle(scopesOf(settings, source, details), (scopes) => find(schema, scopes));
+  };
+}

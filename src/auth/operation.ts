@@ -1,0 +1,310 @@
+import {
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type GraphQLCompositeType,
+  type GraphQLField,
+  type GraphQLInputType,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  getNamedType,
+  getNullableType,
+  isAbstractType,
+  isCompositeType,
+  isInputObjectType,
+  isListType,
+  isObjectType,
+  isUnionType,
+  Kind,
+  type NamedTypeNode,
+  type SelectionNode,
+  type SelectionSetNode,
+  type ValueNode,
+  valueFromASTUntyped,
+} from 'graphql';
+import {
+  CONDITIONS,
+  conditionsOf,
+  fragmentsOf,
+  type Condition as Variable,
+  variantKey,
+} from '../execution/document.ts';
+import type { MemoryAccount, ValidatedOperation } from '../execution/types.ts';
+import {
+  type Condition,
+  intersection,
+  requirementsOf,
+  type SchemaRequirements,
+  union,
+} from './requirements.ts';
+
+type Field = GraphQLField<unknown, unknown>;
+type Conditions = readonly Condition[];
+type Variables = Readonly<Record<string, unknown>>;
+
+/** A selected field that requires something of every caller, whatever the values are. */
+interface Demand {
+  readonly node: FieldNode;
+  /** The coordinate of the field in the schema. */
+  readonly coordinate: string;
+  readonly isRoot: boolean;
+  readonly conditions: Conditions;
+}
+
+/** A selected field with arguments that may require more, by their values. */
+interface InputDemand extends Omit<Demand, 'conditions'> {
+  readonly definition: Field;
+}
+
+/** What an operation requires, for one combination of the variables in `@skip` and `@include`. */
+interface Requirement {
+  readonly demands: readonly Demand[];
+  readonly inputs: readonly InputDemand[];
+  /** Also those that only some values of abstract types have. */
+  readonly possible: Conditions;
+}
+
+const MAX_VARIANTS = 64;
+/** An estimate of the bytes of a requirement, for each field of the document. */
+const BYTES_PER_FIELD = 100;
+
+/** What one operation requires of its callers: computed when the document is prepared, once for each variant. */
+export class OperationRequirement {
+  readonly #operation: ValidatedOperation;
+  readonly #schema: SchemaRequirements;
+  readonly #variables: readonly Variable[];
+  readonly #variants = new Map<string, Requirement>();
+
+  constructor(operation: ValidatedOperation, account: MemoryAccount) {
+    this.#operation = operation;
+    this.#schema = requirementsOf(operation.schema);
+    this.#variables = conditionsOf(operation.operation, operation.document, CONDITIONS);
+    account.charge(BYTES_PER_FIELD * (operation.cost?.fields ?? 1));
+    // Without variables it is complete now.
+    this.#variant({});
+  }
+
+  /** Whether some variant requires something. */
+  get isEmpty(): boolean {
+    return this.#schema.isEmpty;
+  }
+
+  /** The fields that require something, and all conditions that an execution may need. */
+  for(variables: Variables = {}): { readonly demands: readonly Demand[]; readonly possible: Conditions } {
+    const { demands, inputs, possible } = this.#variant(variables);
+    if (inputs.length === 0) return { demands, possible };
+    const given = withDefaults(this.#operation, variables);
+    const ofInputs = inputs.map(({ definition, ...demand }) => ({
+      ...demand,
+      conditions: argumentConditions(this.#schema, definition, demand.node, given),
+    }));
+    return {
+      demands: [...demands, ...ofInputs],
+      possible: union([possible, ...ofInputs.map(({ conditions }) => conditions)]),
+    };
+  }
+
+  #variant(variables: Variables): Requirement {
+    // A variable that is not a boolean counts as either value; its coercion fails later.
+    const key = variantKey(this.#variables, variables) ?? '';
+    let variant = this.#variants.get(key);
+    if (variant === undefined) {
+      const values = new Map(this.#variables.map(({ name }, index) => [name, key[index]]));
+      variant = new Selection(this.#operation, this.#schema, values).requirement();
+      if (this.#variants.size < MAX_VARIANTS) this.#variants.set(key, variant);
+    }
+    return variant;
+  }
+}
+
+/** Collects what the selected fields of an operation require. Each selection set is visited once per type. */
+class Selection {
+  readonly #operation: ValidatedOperation;
+  readonly #requirements: SchemaRequirements;
+  readonly #values: ReadonlyMap<string, string | undefined>;
+  readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  readonly #visited = new Map<GraphQLCompositeType, Set<SelectionSetNode>>();
+  readonly #demands: Demand[] = [];
+  readonly #inputs: InputDemand[] = [];
+  readonly #possible = new Set<Condition>();
+
+  constructor(
+    operation: ValidatedOperation,
+    requirements: SchemaRequirements,
+    values: ReadonlyMap<string, string | undefined>,
+  ) {
+    this.#operation = operation;
+    this.#requirements = requirements;
+    this.#values = values;
+    this.#fragments = fragmentsOf(operation.document);
+  }
+
+  requirement(): Requirement {
+    const { schema, operation } = this.#operation;
+    const root = schema.getRootType(operation.operation);
+    if (root && !this.#requirements.isEmpty) this.#visit(root, operation.selectionSet, true);
+    return { demands: this.#demands, inputs: this.#inputs, possible: [...this.#possible] };
+  }
+
+  #visit(type: GraphQLCompositeType, set: SelectionSetNode, isRoot: boolean): void {
+    const sets = this.#visited.get(type) ?? new Set();
+    if (sets.has(set)) return;
+    this.#visited.set(type, sets.add(set));
+    for (const node of set.selections) {
+      if (!this.#isIncluded(node)) continue;
+      if (node.kind === Kind.FIELD) this.#field(type, node, isRoot);
+      else {
+        const fragment = node.kind === Kind.INLINE_FRAGMENT ? node : this.#fragments.get(node.name.value);
+        if (fragment === undefined) continue;
+        const narrowed = narrow(this.#operation.schema, type, fragment.typeCondition);
+        if (narrowed !== undefined) this.#visit(narrowed, fragment.selectionSet, isRoot);
+      }
+    }
+  }
+
+  #field(type: GraphQLCompositeType, node: FieldNode, isRoot: boolean): void {
+    const definition = isUnionType(type) ? undefined : type.getFields()[node.name.value];
+    // Everyone may see __typename. Introspection has its own options.
+    if (definition === undefined) return;
+    const coordinate = `${type.name}.${definition.name}`;
+    const objects = isObjectType(type) ? [type] : this.#operation.schema.getPossibleTypes(type);
+    const ofObjects = objects.map((object) => this.#ofField(object, definition.name));
+    const conditions = intersection(ofObjects);
+    if (conditions.length > 0) this.#demands.push({ node, coordinate, isRoot, conditions });
+    for (const each of ofObjects.flat()) this.#possible.add(each);
+    const fields = objects.flatMap((object) => object.getFields()[definition.name] ?? []);
+    for (const field of fields) {
+      if (node.arguments?.length && hasGuardedArguments(this.#requirements, field))
+        this.#inputs.push({ node, coordinate, isRoot, definition: field });
+    }
+    for (const valueType of new Set(fields.map((field) => getNamedType(field.type)))) {
+      if (!isCompositeType(valueType) || node.selectionSet === undefined) continue;
+      if (isAbstractType(valueType)) this.#addValues(valueType);
+      this.#visit(valueType, node.selectionSet, false);
+    }
+  }
+
+  #ofField(object: GraphQLObjectType, name: string): Conditions {
+    const field = object.getFields()[name];
+    return field === undefined ? [] : this.#requirements.ofField(object, field);
+  }
+
+  #addValues(type: Parameters<GraphQLSchema['getPossibleTypes']>[0]): void {
+    for (const object of this.#operation.schema.getPossibleTypes(type)) {
+      for (const each of this.#requirements.ofType(object)) this.#possible.add(each);
+    }
+  }
+
+  #isIncluded({ directives = [] }: SelectionNode): boolean {
+    return directives.every(({ name, arguments: [argument] = [] }) => {
+      if (name.value !== 'skip' && name.value !== 'include') return true;
+      const node = argument?.value;
+      const value =
+        node?.kind === Kind.VARIABLE
+          ? this.#values.get(node.name.value)
+          : node?.kind === Kind.BOOLEAN && (node.value ? '1' : '0');
+      return value === undefined || value === (name.value === 'include' ? '1' : '0');
+    });
+  }
+}
+
+/** The type of values in a fragment; undefined if it never applies. */
+function narrow(
+  schema: GraphQLSchema,
+  type: GraphQLCompositeType,
+  typeCondition: NamedTypeNode | undefined,
+): GraphQLCompositeType | undefined {
+  if (typeCondition === undefined) return type;
+  const condition = schema.getType(typeCondition.name.value);
+  if (condition === type || !isCompositeType(condition)) return type;
+  if (!isObjectType(type)) return condition;
+  return !isObjectType(condition) && schema.isSubType(condition, type) ? type : undefined;
+}
+
+const guardedInputs = new WeakMap<SchemaRequirements, Map<GraphQLInputType, boolean>>();
+
+/** Whether values of an input type may require something. */
+function isGuarded(requirements: SchemaRequirements, input: GraphQLInputType): boolean {
+  const known = guardedInputs.get(requirements) ?? new Map<GraphQLInputType, boolean>();
+  guardedInputs.set(requirements, known);
+  const type = getNamedType(input);
+  const visited = new Set<GraphQLInputType>();
+  const search = (each: GraphQLInputType): boolean => {
+    const found = known.get(each);
+    if (found !== undefined || visited.has(each)) return found ?? false;
+    visited.add(each);
+    if (!isInputObjectType(each)) return requirements.ofType(getNamedType(each)).length > 0;
+    return Object.values(each.getFields()).some(
+      (field) => requirements.ofElement(field).length > 0 || search(getNamedType(field.type)),
+    );
+  };
+  const result = search(type);
+  // Only of the type itself: the search of the types within a cycle may have ended early.
+  known.set(type, result);
+  return result;
+}
+
+/** Whether an argument of a field may require something. */
+export const hasGuardedArguments = (requirements: SchemaRequirements, { args }: Field): boolean =>
+  !requirements.isEmpty &&
+  args.some((arg) => requirements.ofElement(arg).length > 0 || isGuarded(requirements, arg.type));
+
+/** The variables that the client gave, and those of the defaults in the document. */
+export function withDefaults(
+  { operation: { variableDefinitions = [] } }: Pick<ValidatedOperation, 'operation'>,
+  variables: Variables = {},
+): Variables {
+  const defaults = variableDefinitions.flatMap(({ variable, defaultValue }) =>
+    defaultValue === undefined ? [] : [[variable.name.value, valueFromASTUntyped(defaultValue)]],
+  );
+  return { ...Object.fromEntries(defaults), ...variables };
+}
+
+/** The conditions of the arguments that a client has given to a field, by their values. */
+export function argumentConditions(
+  requirements: SchemaRequirements,
+  { args }: Field,
+  { arguments: nodes = [] }: FieldNode,
+  variables: Variables,
+): Conditions {
+  const found = new Set<Condition>();
+  for (const { name, value: node } of nodes) {
+    const arg = args.find((each) => each.name === name.value);
+    if (arg === undefined) continue;
+    const value = argumentValue(node, variables);
+    if (value === undefined) continue;
+    for (const each of requirements.ofElement(arg)) found.add(each);
+    addConditions(requirements, arg.type, value, found);
+  }
+  return [...found];
+}
+
+/** The value of an argument; undefined for a variable without a value. */
+function argumentValue(node: ValueNode, variables: Variables): unknown {
+  if (node.kind === Kind.VARIABLE)
+    return Object.hasOwn(variables, node.name.value) ? variables[node.name.value] : undefined;
+  return valueFromASTUntyped(node, variables as Record<string, unknown>);
+}
+
+function addConditions(
+  requirements: SchemaRequirements,
+  input: GraphQLInputType,
+  value: unknown,
+  found: Set<Condition>,
+): void {
+  if (value === null || value === undefined || !isGuarded(requirements, input)) return;
+  const type = getNullableType(input);
+  if (isListType(type)) {
+    const items: readonly unknown[] = Array.isArray(value) ? value : [value];
+    for (const item of items) addConditions(requirements, type.ofType, item, found);
+  } else if (isInputObjectType(type)) {
+    for (const field of Object.values(type.getFields())) {
+      const member =
+        typeof value === 'object' && Object.hasOwn(value, field.name)
+          ? (value as Variables)[field.name]
+          : undefined;
+      if (member === undefined) continue;
+      for (const each of requirements.ofElement(field)) found.add(each);
+      addConditions(requirements, field.type, member, found);
+    }
+  } else for (const each of requirements.ofType(getNamedType(type))) found.add(each);
+}
