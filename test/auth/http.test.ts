@@ -221,7 +221,11 @@ describe('the schema', () => {
   });
 
   test('reads schemas that are created in code', async () => {
-    const field = (extensions: Record<string, unknown>) => ({ type: GraphQLString, resolve: () => 'VALUE', extensions });
+    const field = (extensions: Record<string, unknown>) => ({
+      type: GraphQLString,
+      resolve: () => 'VALUE',
+      extensions,
+    });
     const query = new GraphQLObjectType({
       name: 'Query',
       fields: {
