@@ -15,7 +15,7 @@ const PARTS = [
     pages: [
       ['Static files', 'static-files.md'],
       ['HTML pages', 'pages.md'],
-      ['Compression', 'static-compression.md'],
+      ['Compressing files', 'static-compression.md'],
       ['Memory and other sources', 'static-sources.md'],
       ['Freshness and safety', 'static-freshness.md'],
     ],
@@ -24,6 +24,8 @@ const PARTS = [
     text: 'GraphQL',
     pages: [
       ['GraphQL over HTTP', 'graphql.md'],
+      ['Requests and responses', 'http.md'],
+      ['Limits', 'limits.md'],
       ['Uploads', 'uploads.md'],
       ['Uploads to object storage', 'object-storage.md'],
       ['Streaming', 'streaming.md'],
@@ -61,6 +63,7 @@ const PARTS = [
       ['Testing', 'testing.md'],
       ['Errors and logging', 'errors.md'],
       ['Error modes', 'error-modes.md'],
+      ['Error codes', 'error-codes.md'],
       ['Troubleshooting', 'troubleshooting.md'],
     ],
   },
@@ -73,6 +76,10 @@ const PARTS = [
       ['Docker and Kubernetes', 'containers.md'],
       ['Serverless functions', 'serverless.md'],
       ['Observability', 'observability.md'],
+      ['One log line per operation', 'logging.md'],
+      ['OpenTelemetry', 'opentelemetry.md'],
+      ['Live figures', 'inspect.md'],
+      ['Diagnostics channels', 'diagnostics-channels.md'],
       ['Health checks', 'health.md'],
     ],
   },
@@ -111,7 +118,7 @@ export function sidebarOf(files) {
     items: [
       item(['API', 'api/README.md']),
       ...reference.filter((file) => file !== 'api/README.md').map((file) => item([entry(file), file])),
-      { text: 'Error codes', link: '/errors#error-codes' },
+      { text: 'Error codes', link: '/error-codes' },
     ],
   });
   const unlisted = files.filter((file) => !LISTED.includes(file) && !reference.includes(file));

@@ -50,6 +50,7 @@ const RUN_BY: Record<string, string> = {
   'ts site': 'test/site/snippets.test.ts',
   'ts signature': 'test/docs.test.ts',
   'ts example': 'test/snippets.test.ts',
+  'ts neighbours': 'test/neighbours/guides.test.ts',
   'sh docker': 'test/site/tutorial.test.ts',
 };
 
@@ -73,6 +74,7 @@ const RUN_ELSEWHERE: Record<string, string> = {
   'npx espalier check --schema examples/trusted-documents/schema.graphql --documents examples/trusted-documents/persisted-documents.json':
     'test/examples/trusted-documents.test.ts',
   'npx tsx examples/trusted-documents/server.ts': 'test/examples/trusted-documents.test.ts',
+  'npm install pino pino-http': 'test/neighbours/guides.test.ts',
   'npm install @opentelemetry/api': 'test/neighbours/telemetry.test.ts',
   "curl -N -H 'Accept: text/event-stream' 'http://localhost:3000/graphql?query=subscription{tick}'":
     'test/streaming/clients.test.ts',

@@ -21,8 +21,8 @@ const PAGES: Record<string, string> = {
   graphiql: 'graphiql',
   server: 'server',
   health: 'health',
-  otel: 'observability',
-  inspect: 'observability',
+  otel: 'opentelemetry',
+  inspect: 'inspect',
   pubsub: 'scaling',
   cursors: 'resume',
 };
@@ -40,6 +40,8 @@ const PAGES_OF_OWNERS: Record<string, string> = {
   CursorOptions: 'resume',
   DrainOptions: 'health',
   CompressOptions: 'static-compression',
+  DocumentLimits: 'limits',
+  GraphQLLimits: 'limits',
 };
 
 interface Option {

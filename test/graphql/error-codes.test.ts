@@ -27,8 +27,8 @@ function messagesOfLimits(): Record<string, true> {
   return Object.fromEntries([...source.matchAll(/^ {2}(\w+): \(max/gm)].map(([, name]) => [name, true]));
 }
 
-it('docs/errors.md lists exactly the error codes that the sources use', () => {
-  const listed = [...read('docs/errors.md').matchAll(/^\| ((?:`[A-Z_]+`,? )+)\|/gm)].flatMap(
+it('docs/error-codes.md lists exactly the error codes that the sources use', () => {
+  const listed = [...read('docs/error-codes.md').matchAll(/^\| ((?:`[A-Z_]+`,? )+)\|/gm)].flatMap(
     ([, codes = '']) => codes.match(/[A-Z_]+/g) ?? [],
   );
   expect(listed.toSorted()).toEqual([...new Set(codesOfSources())].toSorted());

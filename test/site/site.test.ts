@@ -218,7 +218,7 @@ it('the search box works with the keyboard only', async () => {
   await waitForFocus((await links.count()) - 1);
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Enter');
-  await page.waitForURL(/\/errors#error-codes$/);
+  await page.waitForURL(/\/error-codes$/);
   expect(problems).toEqual([]);
   await page.context().close();
 });
