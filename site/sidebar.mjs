@@ -56,6 +56,7 @@ const PARTS = [
     text: 'Guides',
     pages: [
       ['Authentication', 'authentication.md'],
+      ['Authorization', 'authorization.md'],
       ['CORS and dev servers', 'cors.md'],
       ['Clients', 'clients.md'],
       ['DataLoader', 'dataloader.md'],
