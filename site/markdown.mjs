@@ -21,6 +21,7 @@ export function forSite(md, { docs, source }) {
     tokens.forEach((token, index) => {
       if (token.type === 'th_open' && tokens[index + 1]?.content === '')
         asEmptyCell(token, tokens[index + 2]);
+      if (token.type === 'table_open') asCards(tokens.slice(index, closeOf(tokens, index)));
     });
     for (const { children } of tokens) {
       for (const token of children ?? []) {
@@ -29,6 +30,32 @@ export function forSite(md, { docs, source }) {
       }
     }
   });
+
+  md.renderer.rules.table_open = (tokens, index) =>
+    `<table tabindex="0"${md.renderer.renderAttrs(tokens[index])}>\n`;
+
+  /**
+   * A table with sentences, such as one of options, is shown as a list of cards on phones: each cell gets the heading of
+   * its column. The roles stay, which `display: block` would remove.
+   */
+  function asCards(tokens) {
+    const headings = tokens.filter((_, index) => tokens[index - 1]?.type === 'th_open');
+    const cells = tokens.filter((_, index) => tokens[index - 1]?.type === 'td_open');
+    if (headings.length < 3 || !cells.some(({ content }) => content.length > 60)) return;
+    tokens[0].attrJoin('class', 'cards');
+    const roles = { table_open: 'table', tr_open: 'row', th_open: 'columnheader', td_open: 'cell' };
+    let column = 0;
+    for (const [index, token] of tokens.entries()) {
+      const isEmptyHeading = token.type === 'th_open' && tokens[index + 1].content === '';
+      if (Object.hasOwn(roles, token.type) && !isEmptyHeading) token.attrSet('role', roles[token.type]);
+      if (/^t(?:head|body)_open$/.test(token.type)) token.attrSet('role', 'rowgroup');
+      if (token.type === 'tr_open') column = 0;
+      if (token.type !== 'td_open') continue;
+      const { content } = headings[column++];
+      if (column > 1 && !/^(?:meaning|effect|notes?)$/.test(content))
+        token.attrSet('data-label', content.replaceAll('`', ''));
+    }
+  }
 
   /** The first column of a table of figures has no heading. */
   function asEmptyCell(open, close) {
@@ -57,6 +84,8 @@ export function forSite(md, { docs, source }) {
     token.children = null;
   }
 }
+
+const closeOf = (tokens, index) => tokens.findIndex(({ type }, at) => at > index && type === 'table_close');
 
 const DARK = /@media \(prefers-color-scheme: dark\) \{([\s\S]*?)\n\}/;
 

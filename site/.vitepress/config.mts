@@ -64,9 +64,14 @@ export default defineConfig({
     ],
     sidebar: sidebarOf(files),
     outline: [2, 3],
-    notFound: { linkText: 'Home', linkLabel: 'Home' },
     // The name of the button is its text, as axe-core demands.
-    search: { provider: 'local', options: { translations: { button: { buttonAriaLabel: '' } } } },
+    search: {
+      provider: 'local',
+      options: {
+        translations: { button: { buttonAriaLabel: '' } },
+        miniSearch: { options: { storeFields: ['title', 'titles', 'text'] } },
+      },
+    },
     socialLinks: [{ icon: 'github', link: REPOSITORY, ariaLabel: 'Source code on GitHub' }],
     editLink: { pattern: `${REPOSITORY}/edit/main/docs/:path`, text: 'Edit this page' },
     footer: { message: 'Released under the MIT licence.' },

@@ -196,6 +196,47 @@ it('the search of the site finds an option by its name and opens its page', asyn
   await page.context().close();
 });
 
+it.each([
+  ['auth', /^\/authentication/],
+  ['SPA', /^\/static-files#serve-a-single-page-app$/],
+  ['JWT', /^\/(?:authentication|jwt)/],
+  ['N+1', /^\/(?:dataloader|prisma)/],
+  ['Prisma', /^\/(?:dataloader|prisma)/],
+  ['file upload to S3', /^\/object-storage/],
+  ['rate limit', /^\/cost#budgets$/],
+  ['graceful shutdown', /^\/(?:health|deployment)/],
+])('the search of the site finds "%s" on its page first, with an excerpt', async (words, page) => {
+  const { page: tab, problems } = await open('/', DESKTOP);
+  await tab.getByRole('button', { name: /^Search/ }).click();
+  const box = tab.getByRole('dialog', { name: 'Search' });
+  await box.getByRole('searchbox').pressSequentially(words);
+  const first = box.getByRole('link').first();
+  await first.waitFor();
+  expect(await first.getAttribute('href')).toMatch(page);
+  expect((await first.locator('.excerpt').innerText()).length).toBeGreaterThan(40);
+  expect(problems).toEqual([]);
+  await tab.context().close();
+});
+
+it('the page for unknown addresses suggests pages with similar names', async () => {
+  const { page } = await open('/guide/uploading-files', DESKTOP);
+  await page.getByRole('heading', { name: 'There is no page at this address' }).waitFor();
+  await page.getByRole('main').getByRole('link', { name: 'Uploads', exact: true }).click();
+  await page.waitForURL(`${server.url}/uploads`);
+  await page.context().close();
+});
+
+it('tables with sentences are cards on a phone', async () => {
+  const { page } = await open('/subscriptions', PHONE);
+  const row = page.getByRole('row').filter({ hasText: 'contextPer' }).first();
+  const cells = await row
+    .getByRole('cell')
+    .evaluateAll((all) => all.map((cell) => cell.getBoundingClientRect().x));
+  expect(cells).toEqual([cells[0], cells[0], cells[0]]);
+  await row.screenshot({ path: join(screenshots, 'phone-option.png') });
+  await page.context().close();
+});
+
 it('the search box works with the keyboard only', async () => {
   const { page, problems } = await open('/tutorial', DESKTOP);
   const box = page.getByRole('dialog', { name: 'Search' });

@@ -1,5 +1,7 @@
-import { useData } from 'vitepress';
-import { defineComponent, h, useId } from 'vue';
+import { useData, useRoute, withBase } from 'vitepress';
+import { computed, defineComponent, h, ref, useId } from 'vue';
+import graphiql from '../../../docs/images/graphiql.png';
+import graphiqlDark from '../../../docs/images/graphiql-dark.png';
 import { data as example } from './example.data.mjs';
 
 interface Version {
@@ -15,7 +17,94 @@ function useVersions(): { current: string; all: readonly Version[] } {
 /** The example of README.md next to the title of the site. */
 export const HeroExample = defineComponent(() => {
   const attributes = { tabindex: 0, role: 'group', 'aria-label': 'An example' };
-  return () => h('div', { class: 'hero-example language-ts', ...attributes, innerHTML: example });
+  return () => h('div', { class: 'hero-example language-ts', ...attributes, innerHTML: example.html });
+});
+
+/** The command that installs the package, with a button that copies it. */
+export const InstallLine = defineComponent(() => {
+  const status = ref('Copy');
+  const copy = async () => {
+    const copied = await navigator.clipboard?.writeText(example.install).then(
+      () => true,
+      () => false,
+    );
+    status.value = copied === true ? 'Copied' : 'Select the text';
+    setTimeout(() => (status.value = 'Copy'), 2000);
+  };
+  return () =>
+    h('p', { class: 'install-line' }, [
+      h('code', example.install),
+      h('button', { type: 'button', onClick: copy, 'aria-live': 'polite' }, status.value),
+    ]);
+});
+
+/** A picture of what the example of the first page shows. */
+export const HomePicture = defineComponent(() => {
+  const alt = 'GraphiQL in a browser: a query with variables, and its response';
+  const image = (scheme: string, src: string) =>
+    h('img', { class: `${scheme}-only`, src, alt, width: 1200, height: 720 });
+  return () =>
+    h('figure', { class: 'home-picture' }, [
+      image('light', graphiql),
+      image('dark', graphiqlDark),
+      h('figcaption', 'localhost:3000/graphql after the example above: GraphiQL comes with the package.'),
+    ]);
+});
+
+interface SidebarItem {
+  readonly text: string;
+  readonly link?: string;
+  readonly items?: readonly SidebarItem[];
+}
+
+/** Names of pages in other documentations. */
+const OTHER_NAMES: readonly (readonly [words: RegExp, link: string])[] = [
+  [/auth|login|jwt|session/, '/authentication'],
+  [/start|intro|guide|quick|install|learn/, '/tutorial'],
+  [/api|reference|options|config/, '/api/'],
+  [/upload|file/, '/uploads'],
+  [/static|spa/, '/static-files'],
+  [/socket|realtime|live|sse/, '/subscriptions'],
+  [/migrat|upgrade|apollo|yoga/, '/migrating'],
+  [/deploy|docker|kube|prod/, '/deployment'],
+  [/perf|bench/, '/benchmarks'],
+];
+const START: readonly SidebarItem[] = [
+  { text: 'Tutorial', link: '/tutorial' },
+  { text: 'All guides', link: '/' },
+  { text: 'API reference', link: '/api/' },
+];
+
+/** The page for addresses without one: the pages with similar names, the search, and where to begin. */
+export const NotFound = defineComponent(() => {
+  const { theme } = useData();
+  const route = useRoute();
+  const similar = computed(() => {
+    const path = route.path.toLowerCase();
+    const words = path.split(/[^a-z0-9]+/).filter((word) => word.length > 2 && word !== 'html');
+    const pages = (theme.value['sidebar'] as readonly SidebarItem[]).flatMap(({ items = [] }) => items);
+    const named = pages.filter(({ text, link = '' }) =>
+      words.some((word) => `${link} ${text}`.toLowerCase().includes(word)),
+    );
+    const others = OTHER_NAMES.filter(([pattern]) => pattern.test(path)).map(([, link]) => link);
+    return [...new Set([...named, ...pages.filter(({ link }) => others.includes(link ?? ''))])].slice(0, 5);
+  });
+  const openSearch = () => document.querySelector<HTMLElement>('.DocSearch-Button')?.click();
+  const list = (items: readonly SidebarItem[]) =>
+    h(
+      'ul',
+      items.map(({ text, link = '/' }) => h('li', h('a', { href: withBase(link) }, text))),
+    );
+  return () =>
+    h('div', { class: 'not-found vp-doc' }, [
+      h('p', { class: 'code' }, '404'),
+      h('h1', 'There is no page at this address'),
+      h('p', h('code', route.path)),
+      similar.value.length > 0 ? [h('h2', 'Perhaps you mean'), list(similar.value)] : undefined,
+      h('h2', 'Or begin here'),
+      list(START),
+      h('button', { type: 'button', onClick: openSearch }, 'Search the documentation'),
+    ]);
 });
 
 /** A menu that opens another version of the site. */

@@ -1,4 +1,4 @@
-// The command and the end of the example in README.md, which tests run, as highlighted HTML.
+// The command and the end of the example in README.md, which tests run; the code as highlighted HTML.
 import { readFileSync } from 'node:fs';
 import { createMarkdownRenderer } from 'vitepress';
 
@@ -15,6 +15,6 @@ export default {
     const theme = { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' };
     const md = await createMarkdownRenderer('.', { theme });
     const { highlight } = md.options;
-    return (await highlight(install.trimEnd(), 'sh', '')) + (await highlight(shown.trimEnd(), 'js', ''));
+    return { install: install.trim(), html: await highlight(shown.trimEnd(), 'js', '') };
   },
 };

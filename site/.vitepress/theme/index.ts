@@ -1,10 +1,16 @@
 import { useData } from 'vitepress';
 import DefaultTheme from 'vitepress/theme';
 import { type App, defineComponent, h, onMounted, watch } from 'vue';
-import { HeroExample, OlderVersion, VersionMenu } from './components.ts';
+import { HeroExample, HomePicture, InstallLine, NotFound, OlderVersion, VersionMenu } from './components.ts';
 import './style.css';
 
-const slots = { 'home-hero-image': () => h(HeroExample), 'doc-before': () => h(OlderVersion) };
+const slots = {
+  'home-hero-info-after': () => h(InstallLine),
+  'home-hero-image': () => h(HeroExample),
+  'home-hero-after': () => h(HomePicture),
+  'doc-before': () => h(OlderVersion),
+  'not-found': () => h(NotFound),
+};
 
 /** The layout of VitePress; its first page and its 404 page have no main landmark. */
 const Layout = defineComponent(() => {

@@ -1,15 +1,8 @@
 // The search box of the site, instead of the one of VitePress, whose list options contain links (WAI-ARIA forbids that).
 // Results are links in a modal dialog: the browser keeps the focus inside, and closes it with Escape.
-import localSearchIndex from '@localSearchIndex';
-import MiniSearch, { type SearchResult } from 'minisearch';
 import { computed, defineComponent, h, onMounted, ref, shallowRef } from 'vue';
+import { type Found, loadSearch, type Search } from './search.ts';
 
-const MAX_RESULTS = 16;
-const SETTINGS = {
-  fields: ['title', 'titles', 'text'],
-  storeFields: ['title', 'titles'],
-  searchOptions: { fuzzy: 0.2, prefix: true, boost: { title: 4, text: 2, titles: 1 } },
-};
 const STEPS: Readonly<Record<string, number>> = { ArrowDown: 1, ArrowUp: -1 };
 
 export default defineComponent({
@@ -17,17 +10,16 @@ export default defineComponent({
   setup(_props, { emit }) {
     const dialog = ref<HTMLDialogElement>();
     const text = ref('');
-    const index = shallowRef<MiniSearch>();
-    const results = computed(() => (index.value?.search(text.value) ?? []).slice(0, MAX_RESULTS));
+    const search = shallowRef<Search>();
+    const results = computed(() => search.value?.(text.value) ?? []);
     const status = computed(() => {
-      if (index.value === undefined || text.value.trim() === '') return '';
+      if (search.value === undefined || text.value.trim() === '') return '';
       return results.value.length === 0 ? `No results for "${text.value}"` : '';
     });
 
     onMounted(async () => {
       dialog.value?.showModal();
-      const { default: json } = await localSearchIndex.root();
-      index.value = MiniSearch.loadJSON(json, SETTINGS);
+      search.value = await loadSearch();
     });
 
     const close = () => dialog.value?.close();
@@ -64,12 +56,16 @@ export default defineComponent({
         h('button', { type: 'button', onClick: close }, 'Close'),
       ]);
 
-    // The index has titles as HTML, in which code keeps its entities.
-    const result = ({ id, title, titles }: SearchResult) =>
-      h('li', { key: id }, [
-        h('a', { href: id, onClick: close }, [
-          h('span', { class: 'page', innerHTML: titles.join(' › ') }),
+    const result = ({ href, title, parents, excerpt }: Found) =>
+      h('li', { key: href }, [
+        h('a', { href, onClick: close }, [
+          parents.length > 0 ? h('span', { class: 'page', innerHTML: parents.join(' › ') }) : undefined,
           h('span', { class: 'title', innerHTML: title }),
+          h(
+            'span',
+            { class: 'excerpt' },
+            excerpt.map((piece, index) => (index % 2 === 0 ? piece : h('mark', piece))),
+          ),
         ]),
       ]);
 
