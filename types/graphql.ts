@@ -172,7 +172,7 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
   allowedOrigins?: readonly string[] | undefined;
   /** Allowed values of `Host`; others get 421. Protects against DNS rebinding if no proxy checks the host. @default any host */
   allowedHosts?: readonly string[] | undefined;
-  /** Whether a POST may contain a list of operations; they share the limits of one. @default false */
+  /** Whether a POST may contain a list of operations, or of variables for one; they share the limits of one. @default false */
   batching?: boolean | undefined;
   /**
    * `'2026'` uses 422 for invalid requests and 294 for partial data, for both media types, as GraphQL over HTTP of 2026 requires.

@@ -36,6 +36,14 @@ export interface GraphQLParams {
   extensions: Record<string, unknown> | undefined;
   /** The parameter `onError` as received; the option `errors.modes` decides what it means. */
   readonly onError?: unknown;
+  /** The place in a batch; undefined for a single operation. */
+  readonly index?: BatchIndex;
+}
+
+/** The place of an operation in a batch of requests, of variables, or of both. */
+interface BatchIndex {
+  readonly request: number | undefined;
+  readonly variables: number | undefined;
 }
 
 /** What a failed field becomes (the GraphQL proposal "onError"); undefined for `PROPAGATE`. */

@@ -13,6 +13,7 @@ import { yieldToEventLoop } from '../core/turns.ts';
 import { COST_HEADER, costExceeded } from '../cost/cost-check.ts';
 import { events } from '../diagnostics/events.ts';
 import { debug, readError } from '../diagnostics/logging.ts';
+import { refusalError } from '../execution/graphql-error.ts';
 import { ObservedOperation } from '../execution/observed.ts';
 import {
   type ExecutionOutcome,
@@ -54,7 +55,13 @@ import {
   type Result,
   STREAMED,
 } from './request.ts';
-import { createResponseFactory, createSender, type ResponseFactory, type Sender } from './response.ts';
+import {
+  createResponseFactory,
+  createSender,
+  type ResponseFactory,
+  type Sender,
+  withIndex,
+} from './response.ts';
 import { Streaming } from './streaming.ts';
 
 /** A request handler; `next` is undefined in a bare server. */
@@ -179,10 +186,12 @@ class GraphQLOverHttp {
 
   async #respondToBatch(exchange: Exchange, batch: readonly GraphQLParams[]): Promise<void> {
     try {
-      const results = await this.#runBatch(exchange, batch);
+      if (this.#streaming.acceptsLines(exchange)) return await this.#sendLines(exchange, batch);
+      const results = await this.#runBatch(exchange, batch, (_, result) => result);
+      const type = exchange.accepted.type ?? JSON_TYPE;
       await this.#sender.send(
         exchange,
-        this.#responses.fromBatch(exchange, results, exchange.accepted.type ?? JSON_TYPE),
+        this.#responses.fromBatch(exchange, { params: batch, results }, type),
       );
     } catch (error) {
       exchange.isAbandoned = true;
@@ -190,22 +199,52 @@ class GraphQLOverHttp {
     }
   }
 
-  async #runBatch(
+  /** Sends each result of a batch as soon as it is there, with its place in the batch. */
+  async #sendLines(exchange: Exchange, batch: readonly GraphQLParams[]): Promise<void> {
+    const lines = this.#streaming.createLines(exchange);
+    await this.#runBatch(exchange, batch, (params, result) => {
+      const { body, release } = this.#streamResponses.fromResult(exchange, result, JSON_TYPE);
+      lines.send(withIndex(body.toString(), params));
+      release?.();
+    });
+    lines.end();
+  }
+
+  async #runBatch<T>(
     exchange: Exchange,
     batch: readonly GraphQLParams[],
-  ): Promise<(ExecutionOutcome | RequestError)[]> {
+    onResult: (params: GraphQLParams, result: ExecutionOutcome | RequestError) => T,
+  ): Promise<T[]> {
     const variables = batch.map((params) => params.variables);
     assertVariableLimits(variables, this.#settings.limits.variables);
     exchange.batchCost = { fields: 0, rootFields: 0, price: 0 };
-    const results: MaybePromise<Result>[] = [];
+    const results: MaybePromise<T>[] = [];
     for (const params of batch) {
-      const result = this.#run(exchange, params);
+      const result = settle(this.#runOfBatch(exchange, params), (settled) => onResult(params, settled));
       // `Promise.all` handles the rejection below, but possibly only after later operations have started.
       if (isThenable(result)) result.catch(() => undefined);
       results.push(result);
       if (isLongDocument(params.query)) await yieldToEventLoop();
     }
-    return (await Promise.all(results)).filter((result) => result !== STREAMED);
+    return Promise.all(results);
+  }
+
+  /** An error that would be the response to the whole request is the result of its operation after the first line. */
+  #runOfBatch(exchange: Exchange, params: GraphQLParams): MaybePromise<ExecutionOutcome | RequestError> {
+    const toRefusal = (error: unknown): RequestError => {
+      if (!exchange.res.headersSent || error === CLIENT_ABORTED) throw error;
+      if (!HttpError.is(error)) return failedOperation(error);
+      return { errors: [refusalError(error.message, error.code ?? 'BAD_REQUEST')], status: error.status };
+    };
+    try {
+      const result = settle(this.#run(exchange, params), (settled) => {
+        if (settled === STREAMED) throw new TypeError('A subscription cannot be part of a batch');
+        return settled;
+      });
+      return isThenable(result) ? result.catch(toRefusal) : result;
+    } catch (error) {
+      return toRefusal(error);
+    }
   }
 
   /** Runs one operation. Its failure is its result, unless it is the response to the whole request. */

@@ -20,7 +20,7 @@ import { cacheByHeader, cacheByText, GRAPHQL_TYPE, JSON_TYPE, type Negotiated } 
 import { HttpError, isAborted } from '../http/reply.ts';
 import { decodePart, pathOf } from '../http/routing.ts';
 import { assertNoHandshake } from '../live/endpoint.ts';
-import { settle } from '../options/rules.ts';
+import { isObject, settle } from '../options/rules.ts';
 import { receiveUploads, resolveUploadOptions } from '../uploads/receive.ts';
 import type { Csrf } from './csrf.ts';
 import type { HttpSettings } from './options.ts';
@@ -238,6 +238,13 @@ export function createRequestReader(
   const paramsOf = (body: unknown): RequestParams => paramsFromBody(body, settings);
   const paramsFromTarget = createTargetReader(settings);
 
+  function paramsOfUpload(body: unknown): RequestParams {
+    const params = paramsOf(body);
+    const isList = isBatch(params) && params.some(({ index }) => index?.variables !== undefined);
+    if (isList) throw badRequest('A request with files must have an object of variables, not a list');
+    return params;
+  }
+
   function parse(bytes: Buffer): RequestParams {
     if (bytes.length > limits.bodyBytes) throw bodyTooLarge(limits.bodyBytes);
     let text: string;
@@ -253,7 +260,7 @@ export function createRequestReader(
   function receiveForm(exchange: Exchange): Promise<RequestParams> {
     csrf.assertMultipart(exchange.req);
     const report = (error: unknown): void => reportError(error, exchange);
-    return receiveUploads(exchange, uploads, { parse: paramsOf, report });
+    return receiveUploads(exchange, uploads, { parse: paramsOfUpload, report });
   }
 
   return (exchange) => {
@@ -442,21 +449,48 @@ class JsonParameter {
  * @throws HttpError 400, 413.
  */
 function paramsFromBody(body: unknown, settings: ParamsSettings): RequestParams {
-  return Array.isArray(body) ? paramsFromList(body, settings) : paramsFromObject(body, settings);
+  return Array.isArray(body) ? paramsFromList(body, settings) : paramsOfRequest(body, settings, undefined);
 }
 
 function paramsFromList(list: readonly unknown[], settings: ParamsSettings): readonly GraphQLParams[] {
-  const { batching, limits } = settings;
-  if (!batching) {
+  if (!settings.batching) {
     const message = 'Batching is disabled; send one operation per request (option "batching")';
     throw new HttpError(400, message, { code: 'BATCHING_OFF' });
   }
   if (list.length === 0) throw badRequest('The batch is empty; it must contain at least one operation');
-  if (list.length > limits.batch) {
-    const message = `The batch contains ${list.length} operations; at most ${limits.batch} are allowed`;
-    throw new HttpError(413, message, { code: 'LIMIT_BATCH' });
+  assertBatchSize(list.length, settings);
+  const batch = list.flatMap((item, index) => paramsOfRequest(item, settings, index));
+  assertBatchSize(batch.length, settings);
+  return batch;
+}
+
+function assertBatchSize(size: number, { limits }: ParamsSettings): void {
+  if (size <= limits.batch) return;
+  const message = `The batch contains ${size} operations; at most ${limits.batch} are allowed`;
+  throw new HttpError(413, message, { code: 'LIMIT_BATCH' });
+}
+
+/**
+ * Reads one request object, which has one operation, or several if its variables are a list (GraphQL over HTTP,
+ * draft of appendix B, "Variable batching").
+ */
+function paramsOfRequest(
+  body: unknown,
+  settings: ParamsSettings,
+  request: number | undefined,
+): GraphQLParams | readonly GraphQLParams[] {
+  const list = settings.batching && isObject(body) && Object.hasOwn(body, 'variables') && body['variables'];
+  if (!Array.isArray(list)) {
+    const params = paramsFromObject(body, settings);
+    return request === undefined ? params : { ...params, index: { request, variables: undefined } };
   }
-  return list.map((item) => paramsFromObject(item, settings));
+  if (list.length === 0) throw badRequest('The list "variables" is empty; it must contain an object');
+  assertBatchSize(list.length, settings);
+  return list.map((variables: unknown, index) => {
+    if (!isObject(variables)) throw badRequest('Each item of the list "variables" must be an object');
+    const params = paramsFromObject({ ...(body as object), variables }, settings);
+    return { ...params, index: { request, variables: index } };
+  });
 }
 
 /** Unknown members are ignored. */

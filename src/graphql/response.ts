@@ -6,7 +6,7 @@ import type { GraphQLCore } from '../core/core.ts';
 import { isPublicError } from '../core/errors.ts';
 import { events } from '../diagnostics/events.ts';
 import { refusalError, toGraphQLError } from '../execution/graphql-error.ts';
-import type { ExecutionOutcome, RequestError } from '../execution/types.ts';
+import type { ExecutionOutcome, GraphQLParams, RequestError } from '../execution/types.ts';
 import { drainRequest } from '../http/body.ts';
 import { GRAPHQL_TYPE, JSON_TYPE } from '../http/negotiation.ts';
 import {
@@ -41,14 +41,26 @@ interface GraphQLResponse {
 export interface ResponseFactory {
   fromResult(exchange: Exchange, result: ExecutionOutcome | RequestError, type: string): GraphQLResponse;
   /** Joins the results of a batch into one JSON list, in their order. */
-  fromBatch(
-    exchange: Exchange,
-    results: readonly (ExecutionOutcome | RequestError)[],
-    type: string,
-  ): GraphQLResponse;
+  fromBatch(exchange: Exchange, batch: Batch, type: string): GraphQLResponse;
   fromHttpError(exchange: Exchange, error: HttpError): GraphQLResponse;
   /** Creates the response to an unexpected error: 500, with the message hidden. */
   fromUnexpectedError(exchange: Exchange, error: unknown): GraphQLResponse;
+}
+
+/** The operations of a batch and their results, in the same order. */
+interface Batch {
+  readonly params: readonly GraphQLParams[];
+  readonly results: readonly (ExecutionOutcome | RequestError)[];
+}
+
+/** Adds the place in a batch to the text of a result. */
+export function withIndex(body: string, params: GraphQLParams | undefined): string {
+  const { request, variables } = params?.index ?? {};
+  const members = [
+    ...(request === undefined ? [] : [`"requestIndex":${request}`]),
+    ...(variables === undefined ? [] : [`"variableIndex":${variables}`]),
+  ];
+  return members.length === 0 ? body : `{${members.join()},${body.slice(1)}`;
 }
 
 /** Creates the response factory of one handler. */
@@ -104,8 +116,11 @@ export function createResponseFactory(
 
   return {
     fromResult,
-    fromBatch(exchange, results, type) {
-      const joined = joinResponses(results.map((result) => fromResult(exchange, result, type)));
+    fromBatch(exchange, { params, results }, type) {
+      const parts = results.map((result) => fromResult(exchange, result, type));
+      // Lists of variables have their indices, as in the draft. Other clients expect results as of single requests.
+      const hasIndices = params.some(({ index }) => index?.variables !== undefined);
+      const joined = joinResponses(parts, (body, at) => (hasIndices ? withIndex(body, params[at]) : body));
       return { ...joined, type: typeFor(joined.status, type) };
     },
     fromHttpError(exchange, error) {
@@ -157,11 +172,14 @@ function createStatusChoice(
 }
 
 /** Joins responses. The status is the status of the operations if they all have the same, otherwise 200. */
-function joinResponses(parts: readonly GraphQLResponse[]): Omit<GraphQLResponse, 'type'> {
+function joinResponses(
+  parts: readonly GraphQLResponse[],
+  toItem: (body: string, index: number) => string,
+): Omit<GraphQLResponse, 'type'> {
   const statuses = new Set(parts.map(({ status }) => status));
   return {
     status: statuses.size === 1 ? (parts[0]?.status ?? 200) : 200,
-    body: `[${parts.map(({ body }) => body.toString()).join(',')}]`,
+    body: `[${parts.map(({ body }, index) => toItem(body.toString(), index)).join(',')}]`,
     headers: Object.assign({}, ...parts.map(({ headers }) => headers)),
     cause: {
       get errors() {

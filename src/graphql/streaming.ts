@@ -36,9 +36,11 @@ export class Streaming {
   readonly #streams: EventStreams | undefined;
   /** Milliseconds between messages that keep an incremental response open. */
   readonly #ping: number;
+  readonly #sendsLines: boolean;
 
   constructor(core: GraphQLCore, settings: HttpSettings) {
-    const { eventStreams, isEventStreamsSet } = settings;
+    const { eventStreams, isEventStreamsSet, batching } = settings;
+    this.#sendsLines = batching;
     this.#core = core;
     this.#ping = eventStreams?.ping ?? DEFAULT_PING;
     if (eventStreams === undefined) return;
@@ -95,6 +97,23 @@ export class Streaming {
     return JSON.stringify([{ message: MASKED, extensions: { code: MASKED_CODE } }]);
   }
 
+  /** Whether the results of a batch are sent as JSON lines. */
+  acceptsLines({ req }: Exchange): boolean {
+    return this.#sendsLines && namesLines(req.headers.accept);
+  }
+
+  /** Begins the response of a batch with its first line, so that an earlier error has a status of its own. */
+  createLines({ res }: Exchange): { send(line: string): void; end(): void } {
+    const writer = new StreamWriter(res, JSON_LINES);
+    return {
+      send: (line) => {
+        if (!res.headersSent) writer.open(200);
+        writer.send(line);
+      },
+      end: () => writer.end(),
+    };
+  }
+
   /** Sends a single result to a client that accepts streams only. */
   sendWhole({ req, res }: Exchange, payload: string): void {
     const framing = this.#framingFor(req.headers.accept);
@@ -109,6 +128,7 @@ export class Streaming {
   #framingFor(accept: string | undefined): Framing | undefined {
     const subscription = this.#streams === undefined ? undefined : formatOf(accept);
     if (subscription !== undefined) return subscription.framing;
+    if (this.#sendsLines && namesLines(accept)) return JSON_LINES;
     return this.#core.mayBeIncremental ? incrementalResponse(accept, 'v0.2')?.framing : undefined;
   }
 
@@ -130,6 +150,9 @@ function lastPayload(errors: string, openIds: ReadonlySet<string> | undefined): 
   const completed = [...openIds].map((id) => `{"id":${JSON.stringify(id)},"errors":${errors}}`);
   return `{"completed":[${completed.join()}],"hasNext":false}`;
 }
+
+const namesLines = (accept = ''): boolean =>
+  streamTypesOf(accept).some(({ format }) => format === 'json-lines');
 
 /** Returns the protocol of a subscription that an `Accept` header names; undefined if it names none. */
 function formatOf(accept: string | undefined): StreamFormat | undefined {
