@@ -6,7 +6,7 @@ import { AUTH_OPTIONS } from '../options/scopes.ts';
 import type { Condition } from './requirements.ts';
 
 /** A caller of one operation. */
-interface Caller {
+export interface Caller {
   /** Undefined if the caller is not signed in. */
   readonly scopes: ReadonlySet<string> | undefined;
   /** The policies that the option `policies` has granted, of those that the operation names. */
@@ -17,7 +17,7 @@ const holds = (held: ReadonlySet<string>, { anyOf }: Condition): boolean =>
   anyOf.some((list) => list.every((name) => held.has(name)));
 
 /** Whether a caller meets a condition. */
-function isMet(condition: Condition, { scopes, policies }: Caller): boolean {
+export function isMet(condition: Condition, { scopes, policies }: Caller): boolean {
   if (condition.kind === 'policies') return holds(policies, condition);
   return scopes !== undefined && (condition.kind === 'authenticated' || holds(scopes, condition));
 }
@@ -68,13 +68,17 @@ export class Access {
   }
 
   error(subject: string, nodes?: readonly FieldNode[]): GraphQLError {
-    const code = this.#caller.scopes === undefined ? UNAUTHENTICATED : 'FORBIDDEN';
-    return authError(subject, code, nodes);
+    return authError(this.#caller, subject, nodes);
   }
 }
 
 /** Creates the error of something that a caller may not see. It does not say what is missing. */
-function authError(subject: string, code: string, nodes?: readonly FieldNode[]): GraphQLError {
+export function authError(
+  { scopes }: Pick<Caller, 'scopes'>,
+  subject: string,
+  nodes?: readonly FieldNode[],
+): GraphQLError {
+  const code = scopes === undefined ? UNAUTHENTICATED : 'FORBIDDEN';
   const message =
     code === UNAUTHENTICATED
       ? `${subject} requires authentication`
@@ -87,7 +91,7 @@ export const statusOf = ({ extensions }: GraphQLError): number =>
   extensions['code'] === UNAUTHENTICATED ? 401 : 403;
 
 /** The error of an execution without a caller, which must not see anything that has a requirement. */
-export const noCaller = (subject: string): GraphQLError => authError(subject, UNAUTHENTICATED);
+export const noCaller = (subject: string): GraphQLError => authError({ scopes: undefined }, subject);
 
 function keyOf({ scopes, policies }: Caller, conditions: readonly Condition[]): string {
   const relevant = namesOf(conditions, 'scopes').filter((name) => scopes?.has(name));

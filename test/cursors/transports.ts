@@ -24,7 +24,11 @@ interface Request {
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
-export type Subscribe = (served: Served, request: Request, user?: string) => Promise<Subscriber>;
+export type Subscribe = (
+  served: Pick<Served, 'socketUrl' | 'url'>,
+  request: Request,
+  user?: string,
+) => Promise<Subscriber>;
 
 /** Creates a subscriber from a growing list of results. */
 function subscriber(results: () => readonly Result[], close: () => Promise<unknown>): Subscriber {
