@@ -15,6 +15,7 @@ const PARTS = [
     pages: [
       ['Static files', 'static-files.md'],
       ['HTML pages', 'pages.md'],
+      ['Assets of earlier builds', 'deployments.md'],
       ['Compressing files', 'static-compression.md'],
       ['Memory and other sources', 'static-sources.md'],
       ['Freshness and safety', 'static-freshness.md'],

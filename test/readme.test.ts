@@ -30,6 +30,7 @@ const PAGES: Record<string, string> = {
 /** The page of an interface whose options are not on the page of its module. */
 const PAGES_OF_OWNERS: Record<string, string> = {
   PagesOptions: 'pages',
+  KeepOptions: 'deployments',
   PagePolicyOptions: 'pages',
   PersistedQueryOptions: 'documents',
   DocumentsOptions: 'documents',

@@ -154,6 +154,11 @@ export interface StaticFilesOptions {
    */
   pages?: PagesOptions | undefined;
   /**
+   * Where copies of immutable files outlive their build, so that open pages of earlier builds can load their chunks.
+   * @default none
+   */
+  keep?: KeepOptions | undefined;
+  /**
    * Limits of the memory cache. `false` caches no bodies.
    * @default an eighth of the memory, at most 256 MiB for all middlewares; 8 MiB per file; always revalidated
    */
@@ -164,6 +169,25 @@ export interface StaticFilesOptions {
    * @default none
    */
   setHeaders?: Hook<[res: ServerResponse, path: string, stat: Stats], void> | undefined;
+}
+
+/** Copies of immutable files that outlive their build. */
+export interface KeepOptions {
+  /**
+   * The directory of the copies, outside of the served one and on a disk that outlives the deployment. Several processes may
+   * share it.
+   */
+  directory: string;
+  /**
+   * The number of days after its last use for which a file is kept.
+   * @default 14
+   */
+  days?: number | undefined;
+  /**
+   * Bytes of all copies. The least recently used ones are deleted first.
+   * @default 1073741824 (1 GiB)
+   */
+  maxBytes?: ByteSize | undefined;
 }
 
 /** What is added to each HTML file. The result is a page of its own, with its own ETag and codings. */

@@ -34,6 +34,8 @@ export interface LoadedFile {
   readonly uncompressed: Representation;
   /** The additions of an HTML file; undefined for all other files and without the option `pages`. */
   readonly page: Page | undefined;
+  /** Asked in each check whether the file is still right, in addition to its dependencies; undefined for most files. */
+  readonly watched: { isCurrent(): boolean } | undefined;
   /** Representations from precompressed copies; empty for most files. */
   readonly precompressed: readonly Representation[];
   /** Codings that are created while the file is served; undefined without the option `compress`. */

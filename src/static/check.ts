@@ -166,7 +166,7 @@ export function isUnchangedSync(context: CheckContext, entry: CacheEntry, now: n
   const { file } = entry;
   if (file === undefined || now >= entry.pathVerifiedUntil || !context.isUnchangedSync(file.dependencies))
     return false;
-  if (file.page?.isCurrent() === false) return false;
+  if (file.watched?.isCurrent() === false) return false;
   entry.freshUntil = freshUntil(file, context.revalidateAfter);
   return true;
 }
@@ -182,7 +182,7 @@ export async function revalidate(context: CheckContext, entry: CacheEntry): Prom
 }
 
 async function isUnchanged(context: CheckContext, entry: CacheEntry, file: LoadedFile): Promise<boolean> {
-  if (!(await context.isUnchanged(file.dependencies)) || file.page?.isCurrent() === false) return false;
+  if (!(await context.isUnchanged(file.dependencies)) || file.watched?.isCurrent() === false) return false;
   if (performance.now() < entry.pathVerifiedUntil) return true;
   const until = performance.now() + PATH_VERIFIED_FOR;
   // The error is reported when the file is loaded again.

@@ -170,7 +170,7 @@ export function createDeltas(compressor: Compressor, root: RootDirectory): Delta
 }
 
 /** A delta to a private file could reveal its content, and one to a changing file has no fresh dictionary. */
-function isPublicAndImmutable(cacheControl = ''): boolean {
+export function isPublicAndImmutable(cacheControl = ''): boolean {
   return /\bimmutable\b/.test(cacheControl) && !/\b(?:private|no-store)\b/.test(cacheControl);
 }
 

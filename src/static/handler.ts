@@ -17,6 +17,7 @@ import {
 import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
 import { Compressor } from './compress.ts';
 import { etagPackage } from './hash.ts';
+import { KeptFiles } from './keep.ts';
 import { type LoadOptions, loadFile, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
 import { Pages } from './pages.ts';
@@ -57,12 +58,15 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
   const breaker = new CircuitBreaker();
   const etags = new BackgroundEtags(settings);
   const pages = settings.pages && new Pages(settings.pages, files, settings);
-  const load: ServeContext['load'] = (urlPath, { isPopular }) =>
-    loadFile(files, urlPath, settings, { isPopular, compressor, pages });
+  const keep = keepFor(files, settings);
+  const load: ServeContext['load'] = async (urlPath, { isPopular }) => {
+    const result = await loadFile(files, urlPath, settings, { isPopular, compressor, pages });
+    return keep === undefined ? result : keep.afterLoad(urlPath, result, { isPopular, compressor });
+  };
   const checker = new Coalescer({
     cache,
     load,
-    stillResolves: (file) => stillResolves(files, file, settings),
+    stillResolves: (file) => stillResolves(keep?.owns(file) ? keep.root : files, file, settings),
     allowsSync: (dependencies) => files.allowsSync(dependencies),
     isUnchangedSync: (dependencies) => files.isUnchangedSync(dependencies),
     isUnchanged: (dependencies) => files.isUnchanged(dependencies),
@@ -72,7 +76,7 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
     maxRunning: isDirectory ? MAX_CHECKS_IN_POOL : Number.POSITIVE_INFINITY,
   });
   const sender = isDirectory ? new DiskSender(breaker, new BufferPool(READ_BUFFER_BYTES)) : files;
-  return createCacheHandler({ settings, cache, checker, etags, sender, load, pages });
+  return createCacheHandler({ settings, cache, checker, etags, sender, load, pages, keep });
 }
 
 /** Creates the compressor of the files that are compressed while they are served. */
@@ -87,6 +91,13 @@ function compressorFor(
     STATIC_OPTIONS,
     'option "compress.dictionaries" is on, but the files come from a source; it works with a directory only',
   );
+}
+
+function keepFor(files: RootDirectory | SourceFiles, settings: StaticSettings): KeptFiles | undefined {
+  if (settings.keep === undefined) return undefined;
+  if (files instanceof RootDirectory) return new KeptFiles(settings.keep, files, settings);
+  const message = 'option "keep" is set, but the files come from a source; it works with a directory only';
+  throw optionError(STATIC_OPTIONS, message);
 }
 
 /** Creates a handler for the files of a directory or source: it serves those in the cache of the context. */
@@ -156,6 +167,7 @@ interface ServeContext {
   readonly sender: Pick<DiskSender, 'send'>;
   readonly load: (urlPath: string, options: LoadOptions) => Promise<LoadResult>;
   readonly pages: Pages | undefined;
+  readonly keep: KeptFiles | undefined;
 }
 
 /**
@@ -245,7 +257,12 @@ function respondToError(request: FileRequest, error: unknown): void {
 
 /** Responds to page navigations with the fallback page, or with the page for 404 responses. */
 function respondNotFound(request: FileRequest, cause: NotServed): void {
-  const { settings, cache } = request.context;
+  const { settings, cache, keep } = request.context;
+  if (keep?.isMissingScript(request.entry.urlPath) && !request.wasStarted) {
+    // A page of an earlier build asks for it. No other answer is right, and a cache must not keep this one.
+    sendStatus(request, 404, { 'Cache-Control': 'no-store' });
+    return;
+  }
   const { fallback, notFound } = settings;
   const { urlPath } = request.entry;
   const page = fallback !== undefined && urlPath !== fallback && mayBePage(urlPath) ? fallback : notFound;

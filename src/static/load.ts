@@ -183,6 +183,7 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
     dependencies: [...found.dependencies, uncompressed, ...content.dependencies],
     uncompressed,
     page: page?.page,
+    watched: page?.page,
     ...create(realPath, uncompressed),
     precompressed:
       copies.length === 0 ? NONE : copies.map((copy) => representationOf(copy, common, settings)),

@@ -4,6 +4,7 @@ import { types } from 'node:util';
 import * as zlib from 'node:zlib';
 import type {
   CompressOptions,
+  KeepOptions,
   PagePolicyOptions,
   PagesOptions,
   Precompressed,
@@ -30,6 +31,7 @@ import {
   resolveOptions,
   rule,
   type WithDefaults,
+  wrongOption,
   wrongReturnValue,
 } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
@@ -150,6 +152,7 @@ export interface CacheSettings {
 
 /** Options whose default is not a value. */
 type WithoutDefault =
+  | 'keep'
   | 'pages'
   | 'html'
   | 'index'
@@ -210,6 +213,7 @@ const RULES: Rules<ResolvedOptions> = {
   ),
   compress: rule<boolean | CompressOptions>(false, isEither(isBoolean, isObject), 'a boolean, or an object'),
   pages: rule(undefined, isObject, 'an object with config, csp or integrity'),
+  keep: rule(undefined, isObject, 'an object with directory, days or maxBytes'),
   cache: rule(undefined, isEither(isOneOf(false), isObject), 'false, or an object'),
   setHeaders: optionalFunction(),
 };
@@ -270,6 +274,35 @@ function resolveCompressOptions(given: boolean | CompressOptions): CompressSetti
 function resolveDictionaries(given: Dictionaries): DictionarySettings | undefined {
   if (given === false) return undefined;
   return { previous: given === true ? [] : [given].flat().map((path) => resolve(path)) };
+}
+
+/** The option `keep` after checks. */
+export interface KeepSettings {
+  /** An absolute path. */
+  readonly directory: string;
+  readonly days: number;
+  readonly maxBytes: number;
+}
+
+const KEEP_SCOPE = { ...STATIC_OPTIONS, page: 'deployments', within: 'keep' };
+const KEEP_RULES: Rules<Omit<KeepSettings, 'directory'> & { readonly directory: string | undefined }> = {
+  directory: rule<string | undefined>(undefined, isPath, 'the path of a directory'),
+  days: rule(14, (value) => typeof value === 'number' && value > 0, 'a number of days over 0'),
+  maxBytes: bytes(1024 * MIB),
+};
+
+/** @param hasImmutable - whether some file may be immutable */
+function resolveKeepOptions(given: KeepOptions | undefined, hasImmutable: boolean): KeepSettings | undefined {
+  if (given === undefined) return undefined;
+  const { directory, days, maxBytes } = resolveOptions(KEEP_SCOPE, given, KEEP_RULES);
+  if (directory === undefined)
+    throw wrongOption(KEEP_SCOPE, 'directory', directory, 'the path of a directory');
+  if (!hasImmutable)
+    throw optionError(
+      KEEP_SCOPE,
+      'option "keep" keeps immutable files only, and none is; set "immutable" to a pattern such as /^\\/assets\\//',
+    );
+  return { directory: resolve(directory), days, maxBytes };
 }
 
 /** The option `pages` after checks. */
@@ -376,6 +409,7 @@ export interface StaticSettings {
   readonly precompressed: readonly Precompressed[];
   readonly compress: CompressSettings | undefined;
   readonly pages: PageSettings | undefined;
+  readonly keep: KeepSettings | undefined;
   readonly cache: CacheSettings;
   readonly setHeaders: StaticFilesOptions['setHeaders'];
   /** Whether to refuse names that Windows maps to another file or to a device. */
@@ -402,6 +436,7 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
   const html = cleanUrls || (options.html ?? hasPages);
   const named = [options.extensions || []].flat().map((extension) => `.${extension.replace(/^\./, '')}`);
   const cache = resolveCacheOptions(options.cache);
+  const keep = resolveKeepOptions(options.keep, mayBeImmutable(options));
   const isLimited = options.cache !== false && options.cache?.maxFileBytes !== undefined;
   const extensions = cleanUrls ? [...new Set(['.html', ...named])] : named;
   return {
@@ -425,8 +460,9 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     ),
     extensions,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
-    compress: resolveCompressOptions(options.compress),
+    compress: withKept(resolveCompressOptions(options.compress), keep),
     pages: resolvePagesOptions(options.pages),
+    keep,
     cache,
     setHeaders,
     rejectWindowsNames: process.platform === 'win32',
@@ -434,6 +470,24 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     maxEagerHashBytes: 8 * MIB,
     maxHashBytes: 16_384 * MIB,
   };
+}
+
+/** Whether the `Cache-Control` of some file may be immutable. */
+function mayBeImmutable({
+  cacheControl,
+  immutable,
+}: Pick<ResolvedOptions, 'cacheControl' | 'immutable'>): boolean {
+  if (isString(cacheControl)) return /\bimmutable\b/.test(cacheControl);
+  return cacheControl === true ? immutable !== false : cacheControl !== false;
+}
+
+/** Files of earlier builds are dictionaries for those that follow them. */
+function withKept(
+  compress: CompressSettings | undefined,
+  keep: KeepSettings | undefined,
+): CompressSettings | undefined {
+  if (keep === undefined || compress?.dictionaries === undefined) return compress;
+  return { ...compress, dictionaries: { previous: [...compress.dictionaries.previous, keep.directory] } };
 }
 
 function toUrlPath(path: string | undefined): string | undefined {

@@ -28,6 +28,7 @@ export function loadedFile(
     dependencies: [],
     uncompressed,
     page: undefined,
+    watched: undefined,
     precompressed: [],
     createdCodings: undefined,
     deltas: undefined,

@@ -1,0 +1,10 @@
+// Serves argv[2] with copies in argv[3], and prints the port.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { staticFiles } from '../../middleware/static.ts';
+
+const [, , root = '', directory = ''] = process.argv;
+const files = staticFiles(root, { html: true, immutable: /^\/assets\//, keep: { directory } });
+const server = createServer((req, res) => files(req, res)).listen(0, '127.0.0.1', () => {
+  console.log((server.address() as AddressInfo).port);
+});

@@ -1,0 +1,264 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { staticFiles } from '../../middleware/static.ts';
+import type { KeepOptions, StaticFilesOptions } from '../../types/static.ts';
+import { nodeOf } from '../programs.ts';
+import { until } from '../until.ts';
+import { bare, get, listen, makeFolder, put } from './fixture.ts';
+
+const FILES = {
+  'dist/index.html': '<script type=module src=/assets/main-a.js></script>',
+  'dist/assets/main-a.js': "import('./more-a.js')",
+  'dist/assets/more-a.js': 'more',
+  'dist/assets/page.html': 'page',
+  'dist/other.js': 'other',
+};
+
+interface Site {
+  readonly port: number;
+  readonly folder: string;
+  readonly dist: string;
+  readonly kept: string;
+}
+
+async function site(
+  keep: Partial<KeepOptions> = {},
+  options: StaticFilesOptions = {},
+  folder: string = makeFolder(FILES),
+): Promise<Site> {
+  const dist = join(folder, 'dist');
+  const kept = join(folder, 'kept');
+  const files = staticFiles(dist, {
+    immutable: /^\/assets\//,
+    html: true,
+    keep: { directory: kept, ...keep },
+    ...options,
+  });
+  return { port: await listen(bare(files)), folder, dist, kept };
+}
+
+const keeps = (path: string): Promise<unknown> => until(() => existsSync(path));
+const DAY = 86_400_000;
+const setAge = (path: string, days: number): void => {
+  const time = new Date(Date.now() - days * DAY);
+  utimesSync(path, time, time);
+};
+
+/** Replaces the build by one with other names. */
+function deploy({ dist }: Site): void {
+  rmSync(dist, { recursive: true });
+  put(join(dist, 'index.html'), '<script type=module src=/assets/main-b.js></script>');
+  put(join(dist, 'assets/main-b.js'), 'main b');
+}
+
+describe('keep', () => {
+  it('staticFiles serves an immutable file of an earlier build, with the same ETag, ranges and HEAD', async () => {
+    const shop = await site();
+    const before = await get(shop.port, '/assets/main-a.js');
+    await keeps(join(shop.kept, 'assets/main-a.js'));
+    deploy(shop);
+    const after = await get(shop.port, '/assets/main-a.js');
+    expect(after).toMatchObject({ status: 200, text: before.text });
+    expect(after.headers).toMatchObject({
+      etag: before.headers.etag,
+      'cache-control': before.headers['cache-control'],
+    });
+    const known = await get(shop.port, '/assets/main-a.js', {
+      'if-none-match': before.headers.etag as string,
+    });
+    expect(known.status).toBe(304);
+    const part = await get(shop.port, '/assets/main-a.js', { range: 'bytes=0-2' });
+    expect(part).toMatchObject({ status: 206, text: before.text.slice(0, 3) });
+    const head = await get(shop.port, '/assets/main-a.js', {}, 'HEAD');
+    expect(head.headers['content-length']).toBe(String(before.body.length));
+    expect((await get(shop.port, '/assets/main-b.js')).text).toBe('main b');
+  });
+
+  it('staticFiles keeps a chunk that was never requested, and one of a build that arrives later', async () => {
+    const shop = await site();
+    await keeps(join(shop.kept, 'assets/more-a.js'));
+    deploy(shop);
+    expect((await get(shop.port, '/assets/more-a.js')).text).toBe('more');
+    put(join(shop.dist, 'assets/more-b.js'), 'more b');
+    await get(shop.port, '/');
+    await keeps(join(shop.kept, 'assets/more-b.js'));
+  });
+
+  it('staticFiles keeps neither pages nor files that may change', async () => {
+    const { port, kept } = await site();
+    await get(port, '/other.js');
+    await get(port, '/assets/page.html');
+    await keeps(join(kept, 'assets/more-a.js'));
+    expect(readdirSync(kept)).toEqual(['assets']);
+    expect(readdirSync(join(kept, 'assets')).sort()).toEqual(['main-a.js', 'more-a.js']);
+  });
+
+  it('staticFiles sends no kept page, and none that somebody has put there', async () => {
+    const { port, kept } = await site();
+    put(join(kept, 'assets/evil.html'), 'x');
+    put(join(kept, 'index2.js'), 'x');
+    put(join(kept, '.env'), 'x');
+    symlinkSync('/etc/passwd', join(kept, 'passwd.js'));
+    mkdirSync(join(kept, 'assets'), { recursive: true });
+    symlinkSync('/etc/passwd', join(kept, 'assets/passwd.js'));
+    for (const path of ['/assets/evil.html', '/index2.js', '/.env', '/assets/passwd.js', '/passwd.js'])
+      expect((await get(port, path)).status).toBe(404);
+  });
+
+  it('staticFiles refuses other bytes under the name of a copy, and reports it', async () => {
+    const warnings: string[] = [];
+    const emit = jest
+      .spyOn(process, 'emitWarning')
+      .mockImplementation((text) => void warnings.push(String(text)));
+    const first = await site();
+    await keeps(join(first.kept, 'assets/main-a.js'));
+    put(join(first.dist, 'assets/main-a.js'), 'other bytes');
+    expect((await get(first.port, '/assets/main-a.js')).text).toBe('other bytes');
+    await until(() =>
+      warnings.some((text) => text.includes('/assets/main-a.js has other bytes than its copy')),
+    );
+    emit.mockRestore();
+    deploy(first);
+    expect((await get(first.port, '/assets/main-a.js')).text).toBe(FILES['dist/assets/main-a.js']);
+  });
+
+  it('staticFiles answers a missing script with a short 404 that no cache stores', async () => {
+    const { port } = await site({}, { fallback: 'index.html' });
+    const { status, text, headers } = await get(port, '/assets/none-x.js', { accept: 'text/html' });
+    expect({ status, text }).toEqual({ status: 404, text: 'Not Found\n' });
+    expect(headers).toMatchObject({
+      'content-type': 'text/plain; charset=utf-8',
+      'cache-control': 'no-store',
+    });
+    expect((await get(port, '/route', { accept: 'text/html' })).status).toBe(200);
+    expect((await get(port, '/none.js')).text).toBe('passed on');
+  });
+
+  it('staticFiles forgets what was not used for the days of the option, and notes each use', async () => {
+    const shop = await site({ days: 8 });
+    const [main, more] = ['main-a.js', 'more-a.js'].map((name) => join(shop.kept, 'assets', name)) as [
+      string,
+      string,
+    ];
+    await keeps(more);
+    await keeps(main);
+    deploy(shop);
+    setAge(main, 7);
+    setAge(more, 9);
+    expect((await get(shop.port, '/assets/main-a.js')).status).toBe(200);
+    expect((await get(shop.port, '/assets/more-a.js')).status).toBe(404);
+    await until(() => Date.now() - statSync(main).mtimeMs < DAY);
+    expect((await get(shop.port, '/assets/main-a.js')).status).toBe(200);
+    // A later start deletes it.
+    await site({ days: 8 }, {}, shop.folder);
+    await until(() => !existsSync(more));
+    expect(existsSync(main)).toBe(true);
+  });
+
+  it('staticFiles notes that files of the current build are in use', async () => {
+    const folder = makeFolder({ ...FILES, 'kept/assets/main-a.js': FILES['dist/assets/main-a.js'] });
+    setAge(join(folder, 'kept/assets/main-a.js'), 100);
+    await site({}, {}, folder);
+    await until(() => Date.now() - statSync(join(folder, 'kept/assets/main-a.js')).mtimeMs < DAY);
+  });
+
+  it('staticFiles deletes the copies that were used longest ago when they need more than maxBytes', async () => {
+    const folder = makeFolder({
+      ...FILES,
+      'kept/assets/old-1.js': 'x'.repeat(400),
+      'kept/assets/old-2.js': 'x'.repeat(400),
+    });
+    setAge(join(folder, 'kept/assets/old-1.js'), 2);
+    setAge(join(folder, 'kept/assets/old-2.js'), 1);
+    await site({ maxBytes: 450 }, {}, folder);
+    await keeps(join(folder, 'kept/assets/more-a.js'));
+    expect(readdirSync(join(folder, 'kept/assets')).sort()).toEqual(['main-a.js', 'more-a.js', 'old-2.js']);
+  });
+
+  it('staticFiles serves the build when copies cannot be written, and says so', async () => {
+    const warnings: string[] = [];
+    const emit = jest
+      .spyOn(process, 'emitWarning')
+      .mockImplementation((text) => void warnings.push(String(text)));
+    const folder = makeFolder({ ...FILES, file: '' });
+    const { port } = await site({ directory: join(folder, 'file/kept') }, {}, folder);
+    expect((await get(port, '/assets/main-a.js')).status).toBe(200);
+    expect((await get(port, '/assets/none.js')).status).toBe(404);
+    await until(() => warnings.some((text) => text.includes('are not kept in')));
+    emit.mockRestore();
+  });
+
+  it('staticFiles returns to the files of a build that is rolled back', async () => {
+    const shop = await site();
+    await keeps(join(shop.kept, 'assets/main-a.js'));
+    deploy(shop);
+    await get(shop.port, '/assets/main-a.js');
+    put(join(shop.dist, 'assets/main-a.js'), FILES['dist/assets/main-a.js']);
+    rmSync(shop.kept, { recursive: true });
+    expect((await get(shop.port, '/assets/main-a.js')).text).toBe(FILES['dist/assets/main-a.js']);
+  });
+
+  it.each([
+    [{ keep: {} }, 'keep.directory'],
+    [{ keep: { directory: '/tmp/x', days: 0 }, immutable: /x/ }, 'keep.days'],
+    [{ keep: { directory: '/tmp/x', maxBytes: '5q' }, immutable: /x/ }, 'keep.maxBytes'],
+    [{ keep: { directory: '/tmp/x' } }, 'set "immutable"'],
+    [{ keep: { directory: join(__dirname, 'below') }, immutable: true }, 'overlaps'],
+  ])('staticFiles refuses %j', (options, message) => {
+    expect(() => staticFiles(__dirname, options as StaticFilesOptions)).toThrow(message);
+  });
+});
+
+describe('keep of several processes', () => {
+  const start = async (folder: string): Promise<{ child: ChildProcess; port: number }> => {
+    const args = [
+      '--experimental-strip-types',
+      '--no-warnings',
+      join(__dirname, 'keep-server.mts'),
+      join(folder, 'dist'),
+      join(folder, 'kept'),
+    ];
+    const child = spawn(nodeOf(24), args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const [line] = (await once(child.stdout as NodeJS.ReadableStream, 'data')) as [Buffer];
+    return { child, port: Number(line) };
+  };
+
+  it('copies are complete or missing after processes were killed while they wrote them', async () => {
+    const big = 'x'.repeat(300_000);
+    const names = Array.from({ length: 40 }, (_, index) => `assets/chunk-${index}.js`);
+    const folder = makeFolder({
+      'dist/index.html': '',
+      ...Object.fromEntries(names.map((name) => [`dist/${name}`, name + big])),
+    });
+    for (let round = 0; round < 8; round++) {
+      const running = await Promise.all([start(folder), start(folder)]);
+      await new Promise((done) => setTimeout(done, round * 8));
+      for (const { child } of running) {
+        child.kill('SIGKILL');
+        await once(child, 'exit');
+      }
+      for (const name of names.filter((each) => existsSync(join(folder, 'kept', each))))
+        expect(readFileSync(join(folder, 'kept', name), 'utf8') === name + big).toBe(true);
+      if (round % 3 === 2) rmSync(join(folder, 'kept'), { recursive: true, force: true });
+    }
+    const { child, port } = await start(folder);
+    for (const name of names) await keeps(join(folder, 'kept', name));
+    rmSync(join(folder, 'dist/assets'), { recursive: true });
+    writeFileSync(join(folder, 'dist/index.html'), 'new');
+    for (const name of names) expect((await get(port, `/${name}`)).text === name + big).toBe(true);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  });
+});
