@@ -160,7 +160,8 @@ export class KeptFiles {
   }
 
   #report(error: unknown, path: string): void {
-    const reason = error instanceof Error ? error.message : String(error);
+    // Without the name of the temporary file, so that equal problems are reported once.
+    const reason = error instanceof Error ? error.message.replace(/, \w+ '.*/, '') : String(error);
     warn(new Error(`files of this build are not kept in ${path}: ${reason}`, { cause: error }));
   }
 
