@@ -5,6 +5,10 @@ import { staticFiles } from '../../middleware/static.ts';
 
 const [, , root = '', directory = ''] = process.argv;
 const files = staticFiles(root, { html: true, immutable: /^\/assets\//, keep: { directory } });
-const server = createServer((req, res) => files(req, res)).listen(0, '127.0.0.1', () => {
-  console.log((server.address() as AddressInfo).port);
-});
+const server = createServer((req, res) => files(req, res, () => void res.end())).listen(
+  0,
+  '127.0.0.1',
+  () => {
+    console.log((server.address() as AddressInfo).port);
+  },
+);
