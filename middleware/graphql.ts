@@ -5,6 +5,7 @@ import { assertUploadScalar, resolveHttpOptions } from '../src/graphql/options.t
 import { createWebsocketHandler } from '../src/live/websocket.ts';
 import { createOpenApi } from '../src/openapi/openapi.ts';
 import { GRAPHQL_OPTIONS } from '../src/options/scopes.ts';
+import { NO_USAGE } from '../src/usage/options.ts';
 import type { ConnectRequest, ContextSource } from '../types/connect.ts';
 import type {
   GraphQLHandler,
@@ -22,6 +23,7 @@ export type * from '../types/graphql.ts';
 export type * from '../types/operation.ts';
 export type * from '../types/response-cache.ts';
 export type * from '../types/uploads.ts';
+export type * from '../types/usage.ts';
 
 /** The HTTP methods that the option `methods` accepts. */
 export const Method: { readonly [Name in MethodName]: Name } = {
@@ -56,6 +58,7 @@ export function graphqlHTTP<
     websocketHandler,
     openapi: createOpenApi(settings, core.documents),
     invalidate: createInvalidate(core),
+    usage: core.usage ?? NO_USAGE,
     [CORE]: core,
   });
 }

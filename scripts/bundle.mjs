@@ -19,7 +19,7 @@ const GROUPS = [
   { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]/ },
   {
     name: 'lib/graphql',
-    test: /[\\/]src[\\/](auth|cache|compress|core|cost|cursors|engine|execution|graphiql|graphql|live|openapi|streams|uploads)[\\/]/,
+    test: /[\\/]src[\\/](auth|cache|compress|core|cost|cursors|engine|execution|graphiql|graphql|live|openapi|streams|uploads|usage)[\\/]/,
   },
 ];
 

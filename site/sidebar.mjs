@@ -32,6 +32,7 @@ const PARTS = [
       ['Streaming', 'streaming.md'],
       ['GraphiQL', 'graphiql.md'],
       ['Documents by id', 'documents.md'],
+      ['Operating a schema', 'usage.md'],
       ['Caching', 'caching.md'],
       ['Response cache', 'response-cache.md'],
       ['Compression', 'compression.md'],

@@ -61,6 +61,19 @@ it('the page of inspect shows operations, errors and sockets as they change, and
   await context.close();
 });
 
+it('the page of inspect lists deprecated fields in use with their clients', async () => {
+  const { page, problems, context } = await open();
+  expect(await page.locator('#deprecated .empty').isVisible()).toBe(true);
+  await shop.send('{ price }', 'shop <b>1</b>');
+  await shop.send('{ price }', 'shop <b>1</b>');
+  await page.locator('#deprecated tbody tr').waitFor();
+  expect(await rows(page, 'deprecated')).toEqual([
+    expect.stringMatching(/^Query\.price\s+shop <b>1<\/b>\s+2\s+\d+\s+s ago$/),
+  ]);
+  expect(problems).toEqual([]);
+  await context.close();
+});
+
 it('the page of inspect has a pause button, and shows when the server does not respond', async () => {
   const { page, context } = await open();
   await page.getByRole('button', { name: 'Pause' }).click();

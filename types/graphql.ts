@@ -27,6 +27,7 @@ import type { CacheInvalidator, ResponseCacheOptions } from './response-cache.ts
 import type { Precompressed } from './static.ts';
 import type { ContextDetails, SubscriptionProtocol, WebsocketHandler } from './subscriptions.ts';
 import type { UploadOptions } from './uploads.ts';
+import type { SchemaUsage, UsageOptions } from './usage.ts';
 
 export type { ErrorDetails, ErrorReporter } from './connect.ts';
 
@@ -197,6 +198,11 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
   responseCache?: boolean | ResponseCacheOptions<Req> | undefined;
   /** Compresses results and streams for clients that accept a coding. @default false */
   compress?: boolean | GraphQLCompressOptions | undefined;
+  /**
+   * Counts which clients use which fields, arguments, input fields and enum values.
+   * @default off
+   */
+  usage?: UsageOptions<Source> | undefined;
   /** Limits of documents and requests. */
   limits?: GraphQLLimits | undefined;
   /** Uploads by the GraphQL multipart request specification; `false`: 415, and nothing is parsed. @default true */
@@ -234,6 +240,8 @@ export interface GraphQLHandler extends CacheInvalidator {
   (req: IncomingMessage, res: ServerResponse, next?: NextFunction): void;
   /** For a WebSocket route: `app.ws(path, handler.websocketHandler)` of express-ws, or a WebSocketServer's `connection` event. */
   readonly websocketHandler: WebsocketHandler;
+  /** The counts of the option `usage`; without it there are none. */
+  readonly usage: SchemaUsage;
   /**
    * Describes the route mounted at `path`, with the current options.
    *

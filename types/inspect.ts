@@ -44,6 +44,16 @@ export interface ErrorFigures {
   readonly last: string;
 }
 
+/** The use of a deprecated part of a schema by one client, since the start. */
+export interface DeprecatedFigures {
+  /** Such as `User.email`. */
+  readonly coordinate: string;
+  readonly client: string;
+  readonly count: number;
+  /** An ISO date. */
+  readonly last: string;
+}
+
 /** Lookups in a cache since the start. */
 export interface LookupFigures {
   readonly hits: number;
@@ -73,6 +83,8 @@ export interface InspectFigures extends ProcessStats {
   readonly operations: readonly OperationFigures[];
   /** The most recent errors first. */
   readonly errors: readonly ErrorFigures[];
+  /** The most recent use first; null if no handler has the option `usage`. */
+  readonly deprecated: readonly DeprecatedFigures[] | null;
   /** `responses` are those of the option `responseCache`. */
   readonly lookups: {
     readonly documents: LookupFigures;

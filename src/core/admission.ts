@@ -35,7 +35,7 @@ interface AdmissionChecks {
  * @throws TypeError (code `ERR_OPTION`).
  */
 export function createAdmission(
-  options: Pick<CoreSettings, 'budget' | 'cost'>,
+  options: Pick<CoreSettings, 'budget' | 'cost' | 'usage'>,
   schema: unknown,
   authorization: Authorization | undefined,
 ): AdmissionChecks {
@@ -48,7 +48,8 @@ export function createAdmission(
   return {
     price: cost && ((operation, account) => createPrice(operation, cost, account)),
     maxCost: cost === undefined || cost.reportOnly ? undefined : cost.maxCost,
-    hookFor: (hook) => authorized(authorization, combine(checkCost, checkBudget, hook)),
+    hookFor: (hook) =>
+      counted(options.usage, authorized(authorization, combine(checkCost, checkBudget, hook))),
   };
 }
 
@@ -92,6 +93,16 @@ function combine(
       );
     });
   };
+}
+
+/** Counts the operations that a hook admits, if the option `usage` is set. */
+function counted(usage: CoreSettings['usage'], hook: OperationHook | undefined): OperationHook | undefined {
+  if (usage === undefined) return hook;
+  return (prepared, inputs, source) =>
+    settle(hook?.(prepared, inputs, source) ?? ADMITTED, (admission) => {
+      if (!('errors' in admission)) usage.count(prepared, inputs.variableValues, source);
+      return admission;
+    });
 }
 
 /** An operation that may be executed. */

@@ -67,6 +67,8 @@ export interface GraphQLCore {
   readonly authorizeEvent: Authorization['authorizeEvent'] | undefined;
   /** The option `cursors`; undefined if it is not set. */
   readonly cursors: CursorSettings | undefined;
+  /** Counts the operations; undefined without the option `usage`. */
+  readonly usage: CoreSettings['usage'];
   /** The highest cost of one batch; undefined if costs are not limited. */
   readonly maxCost: number | undefined;
   /** Returns the root value for a request or WebSocket. */
@@ -150,11 +152,9 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
       admission.hookFor(createOperationHook(onOperation, engineSettings)),
     authorizeEvent: authorization?.authorizeEvent,
     maxCost: admission.maxCost,
+    usage: settings.usage,
     cursors: settings.cursorSettings,
-    rootValueFor:
-      typeof rootValue === 'function'
-        ? (source) => assertSync((rootValue as Callable)(source), GRAPHQL_OPTIONS, 'rootValue')
-        : () => rootValue,
+    rootValueFor: createRootValue(rootValue),
     allowedOrigins: settings.allowedOrigins,
     isHostAllowed: settings.allowedHosts && createHostCheck(settings.allowedHosts),
     formatErrors,
@@ -191,6 +191,12 @@ function createEngineSettings(
 
 const hasSchemaPerCaller = ({ auth }: Pick<CoreSettings, 'auth'>): boolean =>
   (auth as { readonly schemaFor?: unknown }).schemaFor !== undefined;
+
+/** Creates the function of the option `rootValue`: a value, or a function of the source. */
+function createRootValue(rootValue: unknown): GraphQLCore['rootValueFor'] {
+  if (typeof rootValue !== 'function') return () => rootValue;
+  return (source) => assertSync((rootValue as Callable)(source), GRAPHQL_OPTIONS, 'rootValue');
+}
 
 /** Whether a function of the options gets the request or WebSocket. */
 function readsSource({ documents, introspection, rootValue }: CoreSettings): boolean {

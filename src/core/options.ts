@@ -31,6 +31,7 @@ import {
   rule,
   type WithDefaults,
 } from '../options/rules.ts';
+import type { UsageRecorder } from '../usage/recorder.ts';
 import { DEFAULT_ENGINE } from './default-engine.ts';
 
 /** The limits of one document. */
@@ -81,6 +82,8 @@ export interface CoreSettings {
   readonly documents: unknown;
   /** The response cache; undefined if it is off. */
   readonly cacheStore?: GuardedStore | undefined;
+  /** Counts the operations; undefined without the option `usage`. */
+  readonly usage?: UsageRecorder | undefined;
   readonly limits: DocumentLimitSettings;
 }
 
@@ -126,7 +129,7 @@ const documentLimitRules: Rules<DocumentLimitSettings> = {
 
 /** The rules of the options that HTTP and sockets share, except `limits`. */
 const coreRules: Rules<
-  Omit<CoreSettings, 'limits' | 'errors' | 'createCaching' | 'cacheStore' | 'cursorSettings'>
+  Omit<CoreSettings, 'limits' | 'errors' | 'createCaching' | 'cacheStore' | 'cursorSettings' | 'usage'>
 > = {
   context: notPromise('a value, or a function of the request, which may be async'),
   rootValue: notPromise('a value that is not a promise, or a synchronous function of the request'),

@@ -44,6 +44,8 @@ export class ObservedOperation {
   result: ObservedResult | undefined;
   /** The errors with which the operation was refused or failed, before masking. */
   failures: readonly unknown[] | undefined;
+  /** The client that the operation was counted for, with the option `usage`. */
+  client: { readonly name: string; readonly version: string | undefined } | undefined;
   observers: readonly OperationObserver[] = NO_OBSERVERS;
   #hasEnded = false;
 

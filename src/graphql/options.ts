@@ -38,6 +38,8 @@ import {
   type WithDefaults,
 } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS, UPLOAD_OPTIONS } from '../options/scopes.ts';
+import { createUsage } from '../usage/options.ts';
+import type { UsageRecorder } from '../usage/recorder.ts';
 
 type OwnLimits = Readonly<WithDefaults<Omit<GraphQLLimits, keyof DocumentLimits>>>;
 
@@ -55,11 +57,13 @@ interface OwnSettings {
   readonly httpCache: unknown;
   readonly responseCache: unknown;
   readonly compress: unknown;
+  readonly usage: unknown;
 }
 
 /** The options of `graphqlHTTP` after checks, with defaults filled in. */
 export type HttpSettings = Omit<CoreSettings, 'limits'> &
-  Omit<OwnSettings, 'eventStreams' | 'httpCache' | 'responseCache' | 'compress'> & {
+  Omit<OwnSettings, 'eventStreams' | 'httpCache' | 'responseCache' | 'compress' | 'usage'> & {
+    readonly usage: UsageRecorder | undefined;
     readonly limits: DocumentLimitSettings & OwnLimits;
     /** Undefined if event streams are off. */
     readonly eventStreams: EventStreamSettings | undefined;
@@ -118,6 +122,7 @@ const rules: Rules<OwnSettings> = {
   httpCache: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
   responseCache: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
   compress: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
+  usage: rule<unknown>(undefined, isObject, "an object such as { file: 'usage.json' }"),
 };
 
 /** Checks the options of `graphqlHTTP` and fills in the defaults. */
@@ -151,6 +156,7 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
     responseCache,
     compression: compressSettings && new Compression(compressSettings),
     passesRequest: hasFunctions(options),
+    usage: settings.usage === undefined ? undefined : createUsage(settings.usage),
     createCaching: caching && ((schema) => createCaching(schema, caching, cacheStore)),
     cacheStore,
   };

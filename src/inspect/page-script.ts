@@ -91,6 +91,7 @@ function showHistory({ requests, errors }) {
   byId('most').textContent = 'at most ' + count(most) + ' per second';
 }
 
+const ageOf = (last, time) => age(Math.max(0, (Date.parse(time) - Date.parse(last)) / 1000)) + ' ago';
 const cell = (text, className = 'number') => create('td', { className }, text);
 
 function showOperations({ operations }) {
@@ -115,7 +116,17 @@ function showErrors({ errors, time }) {
     cell(count(error.count)),
     create('td', { className: 'message', textContent: error.message }),
     create('td', { className: 'name wide' }, create('code', { textContent: error.operation ?? '' })),
-    cell(age(Math.max(0, (Date.parse(time) - Date.parse(error.last)) / 1000)) + ' ago'),
+    cell(ageOf(error.last, time)),
+  ]);
+}
+
+function showDeprecated({ deprecated, time }) {
+  byId('deprecated').hidden = deprecated === null;
+  fill('deprecated', deprecated ?? [], ({ coordinate, client, count: operations, last }) => [
+    create('td', { className: 'name' }, create('code', { textContent: coordinate })),
+    create('td', { className: 'name', textContent: client }),
+    cell(count(operations)),
+    cell(ageOf(last, time)),
   ]);
 }
 
@@ -178,6 +189,7 @@ function show(figures) {
   showHistory(figures.history);
   showOperations(figures);
   showErrors(figures);
+  showDeprecated(figures);
   showCaches(figures);
   showNumbers(figures);
 }

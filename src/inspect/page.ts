@@ -168,6 +168,12 @@ const ERRORS = table('Errors', {
   empty: 'No errors since the start.',
 });
 
+const DEPRECATED = table('Deprecated fields in use', {
+  id: 'deprecated',
+  columns: ['Coordinate', 'Client', 'Operations.number', 'Last.number'],
+  empty: 'No operation since the start has used one.',
+});
+
 const html = (title: string): string => `<!doctype html>
 <html lang="en">
 <head>
@@ -190,6 +196,7 @@ const html = (title: string): string => `<!doctype html>
 <div class="axis"><span>two minutes ago</span><span id="most"></span><span>now</span></div></section>
 ${OPERATIONS}
 ${ERRORS}
+${DEPRECATED}
 <section class="half"><h2>Cache hits</h2><div id="rates" class="meters"></div></section>
 <section class="half"><h2>Memory budgets</h2><div id="budgets" class="meters"></div></section>
 <section class="third"><h2>In progress</h2><dl id="live" class="pairs"></dl></section>

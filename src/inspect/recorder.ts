@@ -1,6 +1,13 @@
 import { subscribe } from 'node:diagnostics_channel';
 import type { OperationDefinitionNode, SelectionNode } from 'graphql';
-import type { ErrorFigures, InspectFigures, Latencies, OperationFigures } from '../../types/inspect.ts';
+import type {
+  DeprecatedFigures,
+  ErrorFigures,
+  InspectFigures,
+  Latencies,
+  OperationFigures,
+} from '../../types/inspect.ts';
+import { readDeprecatedUse } from '../diagnostics/deprecated.ts';
 import type { ResponseEvent } from '../diagnostics/events.ts';
 import { readError } from '../diagnostics/logging.ts';
 import { readGauges, readProcessStats } from '../diagnostics/stats.ts';
@@ -44,6 +51,7 @@ export class Recorder {
       process: { pid: process.pid, node: process.version, uptime: process.uptime() },
       ...this.#operations.read(),
       errors: this.#errors.read(),
+      deprecated: readDeprecated(),
       lookups: {
         documents: { hits: Math.max(0, lookups - misses), misses },
         responses: { hits: responses['hits'] ?? 0, misses: responses['misses'] ?? 0 },
@@ -98,6 +106,13 @@ export class Recorder {
       this.#pubsub.delivered += streams;
     });
   }
+}
+
+function readDeprecated(): DeprecatedFigures[] | null {
+  const uses = readDeprecatedUse();
+  if (uses === undefined) return null;
+  const recent = [...uses].sort((a, b) => b.last - a.last);
+  return recent.map((use) => ({ ...use, last: new Date(use.last).toISOString() }));
 }
 
 const on = <Message>(name: string, subscriber: (message: Message) => void): void =>

@@ -22,6 +22,7 @@ export const PERSISTED_QUERY_OPTIONS: OptionScope = { ...DOCUMENT_OPTIONS, withi
 export const UPLOAD_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'uploads', within: 'uploads' };
 export const AUTH_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'authorization', within: 'auth' };
 export const COST_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'cost', within: 'cost' };
+export const USAGE_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'usage', within: 'usage' };
 export const BUDGET_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'cost', within: 'budget' };
 export const SUBSCRIPTION_OPTIONS: OptionScope = {
   name: 'attachSubscriptions',

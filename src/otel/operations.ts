@@ -112,7 +112,8 @@ export class OperationSpan implements OperationObserver {
 
   #record(ended: number): void {
     const { metrics, errorType: bound } = this.#telemetry;
-    const { errors, started } = this.#operation;
+    const { errors, started, client } = this.#operation;
+    if (client !== undefined) this.#span.setAttributes(clientAttributes(client));
     const type = errors.length === 0 ? undefined : errorType(errors);
     if (type !== undefined && this.#span.isRecording()) recordErrors(this.#span, type, errors);
     const attributes = this.#info?.metricAttributes ?? NO_ATTRIBUTES;
@@ -122,6 +123,12 @@ export class OperationSpan implements OperationObserver {
       this.#context,
     );
   }
+}
+
+function clientAttributes({ name, version }: NonNullable<ObservedOperation['client']>): Attributes {
+  const attributes: Attributes = { 'graphql.client.name': name };
+  if (version !== undefined) attributes['graphql.client.version'] = version;
+  return attributes;
 }
 
 /** The place of an execution. */

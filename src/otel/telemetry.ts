@@ -19,6 +19,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
+import { readDeprecatedUse } from '../diagnostics/deprecated.ts';
 import { readError } from '../diagnostics/logging.ts';
 import { type GaugeKind, readGauges } from '../diagnostics/stats.ts';
 import type { ObservedOperation } from '../execution/observed.ts';
@@ -109,6 +110,15 @@ function observeResponses(result: ObservableResult): void {
   const { hits, misses } = readGauges('responses');
   if (hits !== undefined) result.observe(hits, cacheAttributes('responses', 'hit'));
   if (misses !== undefined) result.observe(misses, cacheAttributes('responses', 'miss'));
+}
+
+/** Observes the operations that used each deprecated part of the schemas. Their number is bounded by that of the parts. */
+function observeDeprecated(result: ObservableResult): void {
+  const counts = new Map<string, number>();
+  for (const { coordinate, count } of readDeprecatedUse() ?? []) {
+    counts.set(coordinate, (counts.get(coordinate) ?? 0) + count);
+  }
+  for (const [coordinate, count] of counts) result.observe(count, { 'graphql.coordinate': coordinate });
 }
 
 /** A number with the attributes that distinguish it. */
@@ -227,6 +237,11 @@ export class Metrics {
         this.cacheRequests.observe(result);
         observeResponses(result);
       },
+    );
+    counter(
+      'espalier.deprecated.operations',
+      { unit: '{operation}', description: 'Number of operations that used a deprecated part of the schema.' },
+      observeDeprecated,
     );
     counter(
       'messaging.client.consumed.messages',

@@ -23,6 +23,7 @@ const typeDefs = `
     search(text: String): [String!] @cacheControl(maxAge: 60)
     basket: String
     stock: Int
+    price: Int @deprecated
   }
   type Mutation { checkout: String }
   type Subscription { events(topic: String!): String }
@@ -42,6 +43,7 @@ export async function startShop() {
         throw new GraphQLError('Sign in to see your basket', { extensions: { code: 'UNAUTHENTICATED' } });
       },
       stock: () => 7,
+      price: () => 9,
     },
     Mutation: {
       checkout: async () => {
@@ -55,7 +57,7 @@ export async function startShop() {
     },
   };
   const schema = makeExecutableSchema({ typeDefs, resolvers });
-  const handler = graphqlHTTP(schema, { onError: false, httpCache: true, responseCache: true });
+  const handler = graphqlHTTP(schema, { onError: false, httpCache: true, responseCache: true, usage: {} });
   const folder = mkdtempSync(join(tmpdir(), 'shop-'));
   mkdirSync(join(folder, 'assets'));
   writeFileSync(join(folder, 'assets', 'shop.css'), 'body { color: green }'.repeat(400));
@@ -67,10 +69,10 @@ export async function startShop() {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const subscriptions = attachSubscriptions(server, handler);
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const send = (query: string) =>
+  const send = (query: string, client = 'web') =>
     fetch(`${origin}/graphql`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', 'graphql-client-name': client },
       body: JSON.stringify({ query }),
     });
   return {

@@ -1,0 +1,106 @@
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { BudgetClient } from '../../types/graphql.ts';
+import type { SchemaUsage, UsageReport } from '../../types/usage.ts';
+import { createWarningLog } from '../diagnostics/logging.ts';
+import {
+  assertSync,
+  delay,
+  isEither,
+  isFunction,
+  isObject,
+  isString,
+  optionalFunction,
+  optionError,
+  positive,
+  type Rules,
+  resolveOptions,
+  rule,
+  wrongReturnValue,
+} from '../options/rules.ts';
+import { USAGE_OPTIONS } from '../options/scopes.ts';
+import { type ClientReader, readClient, toClient } from './clients.ts';
+import { UsageRecorder } from './recorder.ts';
+import { UsageCounts } from './report.ts';
+import {
+  createFileTarget,
+  createFunctionTarget,
+  createMemoryTarget,
+  createRedisTarget,
+  type UsageTarget,
+} from './targets.ts';
+
+interface UsageSettings {
+  readonly file: string | URL | undefined;
+  readonly redis: BudgetClient | undefined;
+  readonly prefix: string;
+  readonly write: ((counts: UsageReport) => unknown) | undefined;
+  readonly interval: number;
+  readonly days: number;
+  readonly client: ((...args: Parameters<ClientReader>) => unknown) | undefined;
+}
+
+const isFileUrl = (value: unknown): boolean => value instanceof URL && value.protocol === 'file:';
+
+const rules: Rules<UsageSettings> = {
+  file: rule<UsageSettings['file']>(
+    undefined,
+    isEither((value) => isString(value) && value !== '', isFileUrl),
+    'the path of a file, or a file: URL',
+  ),
+  redis: rule<BudgetClient | undefined>(
+    undefined,
+    (value) => isObject(value) && isFunction(value['eval']) && isString(value['status']),
+    'an ioredis client',
+  ),
+  prefix: rule('espalier:usage:', isString, 'a string'),
+  write: optionalFunction(),
+  interval: delay(60_000),
+  days: positive(100, 'days'),
+  client: optionalFunction(),
+};
+
+const WARNINGS = { owner: 'graphqlHTTP', type: 'UsageWarning', code: 'ESPALIER_USAGE' };
+
+/**
+ * Creates the recorder of the option `usage`.
+ *
+ * @throws TypeError (code `ERR_OPTION`).
+ */
+export function createUsage(given: unknown): UsageRecorder {
+  const settings = resolveOptions(USAGE_OPTIONS, given, rules);
+  const warn = createWarningLog(WARNINGS);
+  return new UsageRecorder({
+    ...settings,
+    target: targetOf(settings),
+    clientOf: settings.client === undefined ? readClient : readerOf(settings.client),
+    report: (error) => warn(new Error(`the usage was not written, and is written later: ${error.message}`)),
+  });
+}
+
+function targetOf({ file, redis, prefix, write, days }: UsageSettings): UsageTarget {
+  if ([file, redis, write].filter((target) => target !== undefined).length > 1) {
+    throw optionError(
+      USAGE_OPTIONS,
+      'option "usage" has more than one of "file", "redis" and "write"; keep one',
+    );
+  }
+  if (file !== undefined) return createFileTarget(isString(file) ? resolve(file) : fileURLToPath(file), days);
+  if (redis !== undefined) return createRedisTarget(redis, prefix, days);
+  return write === undefined ? createMemoryTarget(days) : createFunctionTarget(write);
+}
+
+function readerOf(client: NonNullable<UsageSettings['client']>): ClientReader {
+  return (source, connectionParams) => {
+    const returned = assertSync(client(source, connectionParams), USAGE_OPTIONS, 'client');
+    const read = toClient(returned);
+    if (read !== undefined) return read;
+    throw wrongReturnValue(USAGE_OPTIONS, 'client', returned, 'a name, { name, version } or undefined');
+  };
+}
+
+/** The usage of a handler without the option. */
+export const NO_USAGE: SchemaUsage = {
+  flush: async () => undefined,
+  report: async () => new UsageCounts().toJSON(),
+};
