@@ -17,20 +17,23 @@ const SUBPATHS = [
   'auth',
 ];
 const KIB = 1024;
-/** What an entry may load when it is imported, in KiB. A commit that raises a budget says why the entry needs the code. */
+/**
+ * What an entry may load when it is imported, in KiB with comments. A commit that raises a budget says why the entry
+ * needs the code.
+ */
 const BUDGETS = {
-  index: 1000,
-  static: 280,
-  graphql: 768,
-  subscriptions: 768,
+  index: 1280,
+  static: 360,
+  graphql: 960,
+  subscriptions: 960,
   server: 120,
   pubsub: 184,
-  sources: 280,
-  testing: 120,
+  sources: 360,
+  testing: 150,
   otel: 120,
   inspect: 120,
   cache: 136,
-  auth: 768,
+  auth: 960,
   client: 2,
 };
 
