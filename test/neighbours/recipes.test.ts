@@ -9,15 +9,46 @@ jest.setTimeout(180_000);
 const packages = join(__dirname, 'recipes', 'node_modules');
 const folder = scratchFolder();
 let results: Record<string, unknown>;
+let compilation: string;
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+const PAGES = ['recipes', 'nestjs', 'schema-libraries'];
+
 /** The code of each recipe, by the first words of its section. */
-function recipes(): [name: string, code: string][] {
-  const text = readFileSync(join(root, 'docs', 'recipes.md'), 'utf8');
+const recipes = (): [name: string, code: string][] => PAGES.flatMap(recipesOf);
+
+function recipesOf(page: string): [name: string, code: string][] {
+  const text = readFileSync(join(root, 'docs', `${page}.md`), 'utf8');
   return [...text.matchAll(/^## ([\w ]+): .*\n[\s\S]*?^```ts recipe\n([\s\S]*?)^```/gm)].map(
     ([, name = '', code = '']) => [name.toLowerCase().replaceAll(' ', '-'), code],
   );
+}
+
+/** Writes each recipe as JavaScript, and returns what the compiler says. */
+function compile(): string {
+  for (const name of ['@types/node', 'undici-types']) {
+    mkdirSync(join(folder, 'node_modules', '@types'), { recursive: true });
+    rmSync(join(folder, 'node_modules', name), { force: true });
+    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
+  }
+  const compilerOptions = {
+    module: 'nodenext',
+    target: 'es2023',
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    skipLibCheck: true,
+    // TypeGraphQL and NestJS read the types of parameters.
+    experimentalDecorators: true,
+    emitDecoratorMetadata: true,
+    noEmitOnError: false,
+    types: ['node'],
+    // Its package.json names no types under "exports".
+    paths: { 'graphql-modules': ['./node_modules/graphql-modules/index.d.ts'] },
+  };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts'] }));
+  const tsc = join(root, 'node_modules/typescript/bin/tsc');
+  return spawnSync(process.execPath, [tsc, '-p', folder], { encoding: 'utf8' }).stdout;
 }
 
 beforeAll(async () => {
@@ -35,7 +66,8 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
   for (const [name, code] of recipes()) writeFileSync(join(folder, `${name}.mts`), code);
   cpSync(join(__dirname, 'recipes', 'exercise.mjs'), join(folder, 'exercise.mjs'));
-  // Grafast needs Node 22, which runs TypeScript as it is.
+  compilation = compile();
+  // Grafast needs Node 22.
   const node = nodeOf(22);
   const env = { ...process.env, NODE_ENV: 'production', GRAPHILE_ENV: 'production', NO_COLOR: '1' };
   const { stdout, stderr } = spawnSync(node, ['exercise.mjs'], {
@@ -49,27 +81,11 @@ beforeAll(async () => {
 });
 
 it('the recipes compile', () => {
-  for (const name of ['@types/node', 'undici-types']) {
-    mkdirSync(join(folder, 'node_modules', '@types'), { recursive: true });
-    rmSync(join(folder, 'node_modules', name), { force: true });
-    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
-  }
-  const compilerOptions = {
-    module: 'nodenext',
-    target: 'es2023',
-    strict: true,
-    exactOptionalPropertyTypes: true,
-    skipLibCheck: true,
-    noEmit: true,
-    types: ['node'],
-  };
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts'] }));
-  const tsc = join(root, 'node_modules/typescript/bin/tsc');
-  expect(spawnSync(process.execPath, [tsc, '-p', folder], { encoding: 'utf8' }).stdout).toBe('');
+  expect(compilation).toBe('');
 });
 
 it('docs/recipes.md has a recipe for each package of its table', () => {
-  expect(recipes().map(([name]) => name)).toEqual([
+  expect(recipesOf('recipes').map(([name]) => name)).toEqual([
     'query-complexity',
     'limits',
     'permissions',
@@ -118,5 +134,26 @@ it('PostGraphile reads and writes a database, with the settings of the request',
   expect(results['databases']).toEqual([
     { data: { allNotes: { nodes: [{ text: 'first' }], totalCount: 2 } } },
     { data: { createNote: { note: { text: 'third', owner: 'ada' } } } },
+  ]);
+});
+
+it('a driver serves the schema of NestJS, with its exceptions, over HTTP and over sockets', () => {
+  expect(results['the-driver']).toEqual({
+    hello: { data: { hello: 'Hello Ada' } },
+    refused: { data: null, errors: [['The name is empty', 'BAD_USER_INPUT']] },
+    masked: { data: null, errors: [['Internal server error', 'INTERNAL_SERVER_ERROR']] },
+    events: [3, 2, 1],
+    // The upgrade of another path, and every request after app.close().
+    closed: true,
+  });
+});
+
+it('schemas of TypeGraphQL, Nexus, GraphQL Modules and Apollo Federation are served', () => {
+  expect(results['typegraphql']).toEqual([{ data: { hello: 'Hello Ada' } }]);
+  expect(results['nexus']).toEqual([{ data: { hello: 'Hello world' } }]);
+  expect(results['graphql-modules']).toEqual([{ data: { user: 'Ada' } }]);
+  expect(results['subgraph']).toEqual([
+    { data: { _entities: [{ name: 'Ada' }, null] } },
+    { data: { _service: { sdl: expect.stringContaining('type User') } } },
   ]);
 });

@@ -1,14 +1,16 @@
-// Sends operations to the recipes of docs/recipes.md and prints the results: node exercise.mjs, in a folder with the
+// Sends operations to the recipes of the documentation and prints the results: node exercise.mjs, in a folder with the
 // recipes as modules.
 import { PGlite } from '@electric-sql/pglite';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import { inject, subscribe } from 'espalier/testing';
+import { createClient } from 'graphql-ws';
+import WebSocket from 'ws';
 
 const results = {};
 
 /** Loads a recipe, and records the results of operations that it executes. */
 async function exercise(name, requests) {
-  const recipe = await import(`./${name}.mts`);
+  const recipe = await import(`./${name}.mjs`);
   results[name] = [];
   for (const request of requests) {
     const { data, errors, extensions } = await inject(recipe.handler, request);
@@ -19,6 +21,30 @@ async function exercise(name, requests) {
     });
   }
   return recipe;
+}
+
+/** Starts the application of NestJS, sends operations over HTTP and a socket, and stops it. */
+async function exerciseNest() {
+  const { start } = await import('./the-driver.mjs');
+  const app = await start(0);
+  const { port } = app.getHttpServer().address();
+  const ask = async (name) => {
+    const response = await fetch(`http://localhost:${port}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query: 'query ($name: String!) { hello(name: $name) }', variables: { name } }),
+    });
+    const { data, errors } = await response.json();
+    return { data, errors: errors?.map((error) => [error.message, error.extensions?.code]) };
+  };
+  const [hello, refused, masked] = [await ask('Ada'), await ask(''), await ask('bug')];
+  const client = createClient({ url: `ws://localhost:${port}/graphql`, webSocketImpl: WebSocket });
+  const events = [];
+  for await (const { data } of client.iterate({ query: 'subscription { countdown(from: 3) }' }))
+    events.push(data.countdown);
+  const closed = new Promise((resolve) => client.on('closed', () => resolve(true)));
+  await app.close();
+  return { hello, refused, masked, events, closed: await closed };
 }
 
 const ada = { authorization: 'ada' };
@@ -38,6 +64,16 @@ await exercise('permissions', [
   { query: '{ open secret }', headers: ada },
   { query: '{ broken }' },
 ]);
+await exercise('typegraphql', [{ query: '{ hello(name: "Ada") }' }]);
+await exercise('nexus', [{ query: '{ hello }' }]);
+await exercise('graphql-modules', [{ query: '{ user }' }]);
+const entities = 'query ($these: [_Any!]!) { _entities(representations: $these) { ... on User { name } } }';
+const user = (id) => ({ __typename: 'User', id });
+await exercise('subgraph', [
+  { query: entities, variables: { these: [user('1'), user('2')] } },
+  { query: '{ _service { sdl } }' },
+]);
+results['the-driver'] = await exerciseNest();
 await exercise('plugins', [
   { query: '{ user hello }', headers: ada },
   { query: '{ __schema { description } }' },
