@@ -71,7 +71,7 @@ export function subscribe(target: InjectTarget, request: unknown): Promise<Subsc
  * for each broken rule
  * @throws TypeError (code `ERR_OPTION`) for an unknown option or a wrong value, from the promise
  * @example
- * await testTransport(() => postgres(pool), { interrupt: () => killSessions() });
+ * const keepsTheRules = () => testTransport(() => createTransport());
  */
 export function testTransport(
   create: TransportFactory,

@@ -37,7 +37,7 @@ export function snippets(language: string): Snippet[] {
 const PRELUDE = `import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
 import { inspect } from 'espalier/inspect';
 import { memoryFiles } from 'espalier/sources';
-import { inject, subscribe } from 'espalier/testing';
+import { inject, subscribe, testTransport, type TransportFactory } from 'espalier/testing';
 import express, { type Request } from 'express';
 import { buildSchema } from 'graphql';
 const schema = buildSchema('type Query { hello: String } type Subscription { ticks: Int }');
@@ -45,6 +45,7 @@ const handler = graphqlHTTP(schema);
 const app = express();
 const server = createServer(app);
 const page = '<!doctype html>';
+declare const createTransport: TransportFactory;
 const token = 'secret';
 `;
 

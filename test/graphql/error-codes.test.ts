@@ -5,9 +5,9 @@ import { limitExceeded } from '../../src/core/limits.ts';
 const root = resolve(__dirname, '../..');
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');
 
-/** The codes of multer and of process warnings, which clients never see, and other constants of the same form. */
+/** The codes of multer, of Node and of process warnings, which clients never see, and other constants of the same form. */
 const INTERNAL =
-  /^(?:LIMIT_FILE_COUNT|LIMIT_FIELD_\w+|MISSING_FIELD_NAME|NODE_ENV|CLIENT_ABORTED|ESPALIER_\w+|ERR_\w+)$/;
+  /^(?:LIMIT_FILE_COUNT|LIMIT_FIELD_\w+|MISSING_FIELD_NAME|MODULE_NOT_FOUND|NODE_ENV|CLIENT_ABORTED|ESPALIER_\w+|ERR_\w+)$/;
 function codesOfSources(): string[] {
   const codes = new Set<string>();
   for (const name of readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })) {
