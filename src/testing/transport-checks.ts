@@ -163,7 +163,7 @@ function assertSequence(actual: readonly string[], expected: readonly string[]):
   throw new Error(`the messages arrived in another order: ${actual.map(short).join(', ').slice(0, 80)}`);
 }
 
-const short = (text: string): string => (text.length > 20 ? `${text.slice(0, 20)}…` : text || '(empty)');
+const short = (text: string): string => (text.length > 20 ? `${text.slice(0, 20)}...` : text || '(empty)');
 
 function assert(condition: boolean, message: string): asserts condition {
   if (!condition) throw new Error(message);
@@ -208,10 +208,21 @@ async function checkOrder(pair: Pair): Promise<void> {
   for (const channel of channels) await pair.expectPayloads(channel, payloads);
 }
 
+/** Characters of two, three and four bytes. As a literal they would double the memory of the module's text. */
+const UNICODE = String.fromCodePoint(0xe4, 0x20ac, 0x1f600);
+
 async function checkTexts(pair: Pair): Promise<void> {
   const [name] = newChannels(1) as [string];
-  const texts = ['', '"@0-0 1-1"', '"ä€😀"', '"\\u0000"', `"${'x'.repeat(100_000)}"`, '"\'; --"', '\n{\r\t}'];
-  for (const channel of [name, `${name} {ä}:€ "'%`, `${name}${'long'.repeat(40)}`]) {
+  const texts = [
+    '',
+    '"@0-0 1-1"',
+    `"${UNICODE}"`,
+    '"\\u0000"',
+    `"${'x'.repeat(100_000)}"`,
+    '"\'; --"',
+    '\n{\r\t}',
+  ];
+  for (const channel of [name, `${name} {${UNICODE}}: "'%`, `${name}${'long'.repeat(40)}`]) {
     await pair.subscriber.subscribe(channel);
     for (const text of texts) await pair.publisher.publish(channel, text);
     await pair.expectPayloads(channel, texts);
