@@ -102,6 +102,28 @@ eachExpressInTestAll((express) => {
     expect(problems).toEqual([]);
   });
 
+  it('GraphiQL shows how to run an operation, then the status, time and size of the response', async () => {
+    const { page, run } = await open(`/graphql?${link('{ hello }')}`);
+    const line = page.locator('.status-line');
+    await line.getByText('-Enter runs the operation').waitFor();
+    await page.getByText('The response appears here.').waitFor();
+    await run.click();
+    await line.getByText(/^200 OK \u00b7 \d+ ms \u00b7 \d+ B$/).waitFor();
+  });
+
+  it('GraphiQL shows the number of events of a subscription and the time of the last one', async () => {
+    const { page, run } = await open(`/graphql?${link('subscription { count }')}`);
+    const subscribed = once(tap, 'subscribed');
+    await run.click();
+    await subscribed;
+    tap.emit('count', 1);
+    tap.emit('count', 2);
+    const line = page.locator('.status-line');
+    await line.getByText(/^2 events \u00b7 last at \d.* \u00b7 open$/).waitFor();
+    await run.click();
+    await line.getByText(/^2 events \u00b7 last at \d.* \u00b7 ended$/).waitFor();
+  });
+
   it('GraphiQL shows the response below the editor on a phone, and a side panel instead of both', async () => {
     const phone = { viewport: { width: 390, height: 844 }, isMobile: true };
     const { page, query, response, run, problems } = await open(`/graphql?${link('{ hello }')}`, phone);

@@ -1,5 +1,6 @@
 import type { Fetcher, FetcherReturnType } from '@graphiql/toolkit';
 import { type DocumentNode, Kind, type OperationDefinitionNode, parse, visit } from 'graphql';
+import { startRun } from './activity.ts';
 import { errorResult, sendOverHttp } from './http.ts';
 import { config } from './settings.ts';
 import { subscribeOverSocket } from './socket.ts';
@@ -12,11 +13,17 @@ export const fetcher: Fetcher = (params, options = {}): FetcherReturnType => {
   const headers = textHeaders(options.headers);
   const upload = operation && sendUpload(operation, params, headers);
   if (upload !== undefined) return upload;
+  // Only a run of the editors has a parsed document; the introspection of the page has none.
+  const run = options.documentAST === undefined ? undefined : startRun();
   if (operation?.operation !== 'subscription') {
     const method = operation?.operation === 'query' ? config.method : 'POST';
-    return sendOverHttp(params, headers, { method, incremental: isIncremental(document) });
+    return sendOverHttp(params, headers, { method, incremental: isIncremental(document), run });
   }
-  if (config.subscriptionEndpoint !== false) return subscribeOverSocket(params, headers);
+  if (config.subscriptionEndpoint !== false) {
+    const events = subscribeOverSocket(params, headers);
+    return run?.count('event', events) ?? events;
+  }
+  run?.fail();
   return errorResult(
     'Subscriptions are switched off on this page by the option graphiql.subscriptionEndpoint.',
   );

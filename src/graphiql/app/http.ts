@@ -1,6 +1,7 @@
 import type { FetcherParams } from '@graphiql/toolkit';
 import { type ExecutionResult, GraphQLError } from 'graphql';
 import { meros } from 'meros/browser';
+import { type Run, startRun } from './activity.ts';
 import { endpoint } from './settings.ts';
 
 const SINGLE = 'application/graphql-response+json, application/json;q=0.9';
@@ -10,7 +11,7 @@ const INCREMENTAL = `multipart/mixed;incrementalSpec=v0.2, multipart/mixed;defer
 export async function sendOverHttp(
   params: FetcherParams,
   headers: Record<string, string>,
-  { method, incremental }: { method: 'POST' | 'QUERY'; incremental: boolean },
+  { method, incremental, run }: { method: 'POST' | 'QUERY'; incremental: boolean; run: Run | undefined },
 ) {
   const stop = new AbortController();
   const response = await send({
@@ -19,20 +20,23 @@ export async function sendOverHttp(
     headers: { accept: incremental ? INCREMENTAL : SINGLE, 'content-type': 'application/json', ...headers },
     body: JSON.stringify(params),
   });
-  if (response === undefined) return unreachable();
+  if (response === undefined) return unreachable(run);
   const parts = await meros<ExecutionResult>(response, { multiple: true });
-  return Symbol.asyncIterator in parts ? readParts(parts, stop) : readWhole(parts);
+  if (!(Symbol.asyncIterator in parts)) return readWhole(parts, run);
+  const results = readParts(parts, stop);
+  return run?.count('part', results) ?? results;
 }
 
 /** Sends a form of the GraphQL multipart request specification. */
 export async function sendForm(body: FormData, headers: Record<string, string>): Promise<ExecutionResult> {
+  const run = startRun();
   // The header makes browsers send a preflight request, which servers with CSRF protection require.
   const response = await send({
     method: 'POST',
     headers: { accept: SINGLE, 'graphql-require-preflight': 'true', ...headers },
     body,
   });
-  return response === undefined ? unreachable() : readWhole(response);
+  return response === undefined ? unreachable(run) : readWhole(response, run);
 }
 
 /** Sends a request. Undefined if there is no response; the browser gives no reason. */
@@ -45,16 +49,18 @@ async function send(request: RequestInit): Promise<Response | undefined> {
   }
 }
 
-function unreachable(): ExecutionResult {
+function unreachable(run: Run | undefined): ExecutionResult {
+  run?.fail();
   const { origin } = new URL(endpoint);
   const hint = origin === location.origin ? '' : ' Or its CORS policy does not allow this page.';
   return errorResult(`The server at ${endpoint} cannot be reached. Is it running?${hint}`);
 }
 
 /** Returns a GraphQL result unchanged, and converts any other response, such as a proxy's error page, to an error. */
-async function readWhole(response: Response): Promise<ExecutionResult> {
+async function readWhole(response: Response, run: Run | undefined): Promise<ExecutionResult> {
   const text = await response.text();
   const status = `HTTP ${response.status} ${response.statusText}`.trim();
+  run?.respond(`${response.status} ${response.statusText}`.trim(), text);
   let body: unknown;
   try {
     body = JSON.parse(text);

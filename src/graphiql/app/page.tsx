@@ -1,4 +1,4 @@
-import { ToolbarButton, useGraphiQL, useMonaco } from '@graphiql/react';
+import { isMacOs, ToolbarButton, useGraphiQL, useMonaco } from '@graphiql/react';
 import type { Storage } from '@graphiql/toolkit';
 import { GraphiQL } from 'graphiql';
 import {
@@ -12,7 +12,8 @@ import {
   isRequiredArgument,
   parse,
 } from 'graphql';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useRef, useState, useSyncExternalStore } from 'react';
+import { type Activity, currentActivity, onActivity } from './activity.ts';
 import { fetcher } from './fetcher.ts';
 import { config, endpoint, forgetLink, linked, linkTo } from './settings.ts';
 
@@ -88,10 +89,70 @@ export function Page() {
           </>
         )}
       </GraphiQL.Toolbar>
+      <GraphiQL.Footer>
+        <StatusLine />
+      </GraphiQL.Footer>
+      <EditorHints />
       <StartAtLinkedOperation />
       <FirstQuery />
     </GraphiQL>
   );
+}
+
+/** Says below the response what the last run gave, or how to run an operation. */
+function StatusLine() {
+  const activity = useSyncExternalStore(onActivity, currentActivity);
+  const isOpen = activity.kind === 'events' && activity.isOpen;
+  return (
+    <output className="status-line" data-kind={activity.kind} data-open={isOpen || undefined}>
+      {describe(activity)}
+    </output>
+  );
+}
+
+function describe(activity: Activity): string {
+  switch (activity.kind) {
+    case 'none':
+      return `${isMacOs ? '\u2318' : 'Ctrl'}-Enter runs the operation at the cursor`;
+    case 'running':
+      return 'Waiting for the response';
+    case 'response':
+      return [activity.status, `${activity.time} ms`, size(activity.bytes)].join(' \u00b7 ');
+    case 'events': {
+      const { count, lastAt, noun, isOpen } = activity;
+      const counted = `${count} ${noun}${count === 1 ? '' : 's'}`;
+      const last = lastAt && `last at ${lastAt.toLocaleTimeString()}`;
+      return [counted, last, isOpen ? 'open' : 'ended'].filter(Boolean).join(' \u00b7 ');
+    }
+  }
+}
+
+function size(bytes: number): string {
+  return bytes < 1000 ? `${bytes} B` : `${(bytes / 1000).toFixed(bytes < 10_000 ? 1 : 0)} kB`;
+}
+
+/** Shows examples in empty editors, and wraps long lines on phones. */
+function EditorHints() {
+  const { variables, headers, response, query } = useGraphiQL((state) => ({
+    query: state.queryEditor,
+    variables: state.variableEditor,
+    headers: state.headerEditor,
+    response: state.responseEditor,
+  }));
+  useEffect(() => {
+    variables?.updateOptions({ placeholder: '{ "name": "value" }' });
+    headers?.updateOptions({ placeholder: '{ "Authorization": "Bearer \u2026" }' });
+    response?.updateOptions({ placeholder: 'The response appears here.' });
+    const phone = matchMedia('(width < 640px)');
+    const wrap = (): void => {
+      for (const editor of [query, variables, headers, response])
+        editor?.updateOptions({ wordWrap: phone.matches ? 'on' : 'off' });
+    };
+    wrap();
+    phone.addEventListener('change', wrap);
+    return () => phone.removeEventListener('change', wrap);
+  }, [query, variables, headers, response]);
+  return null;
 }
 
 function CopyLink() {
