@@ -14,10 +14,10 @@ const LAYERS = [
   ['src/engine'],
   ['src/auth', 'src/cost', 'src/usage'],
   ['src/core'],
-  ['src/cache', 'src/cli', 'src/idempotency', 'src/uploads'],
+  ['src/cache', 'src/cli', 'src/uploads'],
   ['src/live'],
   ['src/compress', 'src/graphiql', 'src/inspect', 'src/openapi', 'src/otel'],
-  ['src/graphql'],
+  ['src/graphql', 'src/mcp'],
   ['middleware'],
 ];
 const RANKS = new Map(LAYERS.flatMap((folders, rank) => folders.map((folder) => [folder, rank])));

@@ -15,6 +15,7 @@ const SUBPATHS = [
   'inspect',
   'cache',
   'auth',
+  'mcp',
 ];
 const KIB = 1024;
 /**
@@ -34,6 +35,7 @@ const BUDGETS = {
   inspect: 120,
   cache: 136,
   auth: 960,
+  mcp: 1000,
   client: 2,
 };
 
@@ -64,7 +66,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 describe('the tarball', () => {
   it('the tarball has the entries, their shared modules, their declarations and GraphiQL, and nothing else', () => {
     const names = ['index', ...SUBPATHS, 'client'];
-    const shared = ['http', 'static', 'server', 'graphql', 'cache', 'idempotency'];
+    const shared = ['http', 'static', 'server', 'graphql', 'cache'];
     const expected = ['mjs', 'cjs'].flatMap((extension) => [
       ...names.flatMap((name) => [`${name}.${extension}`, `${name}.d.${extension.replace('js', 'ts')}`]),
       ...shared.map((name) => `lib/${name}.${extension}`),

@@ -23,6 +23,7 @@ const PAGES: Record<string, string> = {
   health: 'health',
   otel: 'opentelemetry',
   inspect: 'inspect',
+  mcp: 'mcp',
   pubsub: 'scaling',
   cursors: 'resume',
 };

@@ -36,6 +36,7 @@ export function snippets(language: string): Snippet[] {
 /** Names that the examples of docstrings use without a declaration. */
 const PRELUDE = `import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
 import { inspect } from 'espalier/inspect';
+import { mcp } from 'espalier/mcp';
 import { memoryFiles } from 'espalier/sources';
 import { inject, subscribe, testTransport, type TransportFactory } from 'espalier/testing';
 import express, { type Request } from 'express';

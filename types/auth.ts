@@ -1,9 +1,9 @@
 import type { GraphQLResolveInfo, GraphQLSchema } from 'graphql';
-import type { ContextSource, Hook, MaybePromise } from './connect.ts';
+import type { ContextSource, Hook, MaybePromise, OperationTransport } from './connect.ts';
 
 /** What the functions of the option `auth` get besides the request. */
 export interface AuthDetails {
-  readonly transport: 'http' | 'websocket';
+  readonly transport: OperationTransport;
   /** The parameters of the connection; undefined over HTTP. */
   readonly connectionParams: Readonly<Record<string, unknown>> | undefined;
   /**

@@ -79,9 +79,12 @@ export type ByteSize = number | string;
 /** A value or a promise of it. */
 export type MaybePromise<T> = T | Promise<T>;
 
+/** How an operation arrived: `'mcp'` is a tool call of `espalier/mcp`, whose request is that of the agent. */
+export type OperationTransport = 'http' | 'websocket' | 'mcp';
+
 /** The place of an unexpected error. */
 export interface ErrorDetails {
-  readonly transport: 'http' | 'websocket';
+  readonly transport: OperationTransport;
   /** The name of the operation; undefined for an anonymous one, and before a document is parsed. */
   readonly operationName: string | undefined;
   /** The response path of the field; undefined outside of the execution of fields. */

@@ -85,6 +85,8 @@ export interface InspectFigures extends ProcessStats {
   readonly errors: readonly ErrorFigures[];
   /** The most recent use first; null if no handler has the option `usage`. */
   readonly deprecated: readonly DeprecatedFigures[] | null;
+  /** The tools that agents may call over MCP; null without an endpoint of `espalier/mcp`. */
+  readonly tools: readonly { readonly name: string; readonly description: string }[] | null;
   /** `responses` are those of the option `responseCache`. */
   readonly lookups: {
     readonly documents: LookupFigures;

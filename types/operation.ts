@@ -1,5 +1,5 @@
 import type { DocumentNode, GraphQLError, GraphQLSchema, OperationDefinitionNode } from 'graphql';
-import type { ContextSource } from './connect.ts';
+import type { ContextSource, OperationTransport } from './connect.ts';
 
 /** An operation as `onOperation` sees it: valid, with valid variables, and not yet executed. */
 export interface OperationDetails<Source = ContextSource, Context = unknown> {
@@ -21,7 +21,7 @@ export interface OperationDetails<Source = ContextSource, Context = unknown> {
   readonly request: Source;
   /** The context value of the operation. */
   readonly context: Context;
-  readonly transport: 'http' | 'websocket';
+  readonly transport: OperationTransport;
 }
 
 /**

@@ -7,6 +7,7 @@ import type {
   Hook,
   MaybePromise,
   NextFunction,
+  OperationTransport,
   WebSocketLike,
 } from './connect.ts';
 import type { OperationDecision, OperationDetails } from './operation.ts';
@@ -25,7 +26,7 @@ export interface ContextWebSocket extends WebSocketLike, ContextSource {
 
 /** The second argument of `context` functions. */
 export interface ContextDetails {
-  readonly transport: 'http' | 'websocket';
+  readonly transport: OperationTransport;
   /** The payload of the client's `connection_init`; undefined over HTTP. */
   readonly connectionParams: Readonly<Record<string, unknown>> | undefined;
   /** The operation; undefined for the context of a connection, which `onConnect` gets. */

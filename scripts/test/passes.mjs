@@ -10,6 +10,7 @@ export const LISTS = {
   /** Depend neither on the version of Node nor on the engine. */
   once: [
     'browser',
+    'mcp/memory',
     'package',
     'first-example',
     'install',
@@ -144,7 +145,7 @@ export function mapperOf({ graphql, engine }) {
       : { '/core/default-engine\\.ts$': '<rootDir>/test/engine/graphql-js-by-default.ts' }),
     '^espalier$': '<rootDir>/middleware/index.ts',
     '^espalier/client$': '<rootDir>/client/index.ts',
-    '^espalier/(static|graphql|subscriptions|server|pubsub|sources|testing|otel|inspect|cache|auth)$':
+    '^espalier/(static|graphql|subscriptions|server|pubsub|sources|testing|otel|inspect|cache|auth|mcp)$':
       '<rootDir>/middleware/$1.ts',
   };
 }

@@ -45,6 +45,8 @@ export interface CoreDocuments {
   isId(segment: string): boolean;
   /** The trusted documents at present; undefined if a function finds them or returns the schema. */
   trusted(): TrustedDocuments | undefined;
+  /** Calls the listener after the files of the trusted documents were read again. */
+  onReload(listener: () => void): void;
 }
 
 /** The fraction of `documentCacheBytes` for the texts of automatic persisted queries. */
@@ -77,6 +79,7 @@ export function createCoreDocuments(parts: CoreParts): {
     documents: {
       isId: (segment) => list?.has(segment) === true || find !== undefined || LIKE_A_HASH.test(segment),
       trusted: () => list?.trusted(),
+      onReload: (listener) => list?.onReload(listener),
     },
   };
 }

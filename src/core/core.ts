@@ -1,5 +1,5 @@
 import { assertValidSchema, GraphQLSchema, version, versionInfo } from 'graphql';
-import type { MaybePromise } from '../../types/connect.ts';
+import type { MaybePromise, OperationTransport } from '../../types/connect.ts';
 import type { ContextDetails, SharedOperation } from '../../types/subscriptions.ts';
 import { type Authorization, createAuthorization } from '../auth/authorization.ts';
 import type { GuardedStore } from '../cache/store.ts';
@@ -12,7 +12,6 @@ import {
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
 import { type EngineSettings, type ErrorOrigin, withNativePromise } from '../execution/types.ts';
 import { createHostCheck, type HostCheck } from '../http/routing.ts';
-import type { Idempotency } from '../idempotency/options.ts';
 import type { CursorSettings } from '../live/cursors.ts';
 import { assertSync, type OptionScope, settle, wrongArgument } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
@@ -29,6 +28,7 @@ export type ContextFactory = (
   source: unknown,
   operation?: SharedOperation,
   connectionParams?: Readonly<Record<string, unknown>>,
+  transport?: OperationTransport,
 ) => MaybePromise<unknown>;
 
 /**
@@ -110,8 +110,12 @@ type ContextFunction = (source: unknown, details: ContextDetails) => unknown;
 export function createContextFactory(context: unknown): ContextFactory {
   if (typeof context !== 'function') return () => context;
   const create = context as ContextFunction;
-  return (source, operation, connectionParams) => {
-    const transport = connectionParams === undefined ? 'http' : 'websocket';
+  return (
+    source,
+    operation,
+    connectionParams,
+    transport = connectionParams === undefined ? 'http' : 'websocket',
+  ) => {
     return withNativePromise(create(source, { transport, connectionParams, operation }));
   };
 }
@@ -132,20 +136,17 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
   const reporter = createErrorReporter(settings.onError);
   const authorization = createAuthorization(settings.auth, schema);
   const admission = createAdmission(settings, schema, authorization);
-  const report = (error: unknown): void => reporter.reportBackground(error, errorDetails(undefined));
-  const idempotency = settings.createIdempotency?.(schema, report);
   const engineSettings = createEngineSettings(schema, settings, reporter, {
     ...authorization?.engine,
     price: admission.price,
-    idempotent: idempotency?.idempotent,
   });
   const { formatErrors } = engineSettings;
   const { context, rootValue } = settings;
-  const source = schemaSource(scope, schema, settings.errors, idempotency);
-  const options = withRule(settings, idempotency);
+  const report = (error: unknown): void => reporter.reportBackground(error, errorDetails(undefined));
+  const source = schemaSource(scope, schema, settings.errors);
   return {
-    ...forCallers(source, authorization, idempotency),
-    ...createCoreDocuments({ schema: source.one ?? schema, options, engineSettings, report }),
+    ...forCallers(source, authorization),
+    ...createCoreDocuments({ schema: source.one ?? schema, options: settings, engineSettings, report }),
     cacheStore: settings.cacheStore,
     mayBeIncremental: mayBeIncremental(schema, settings),
     maxVariables: settings.limits.variables,
@@ -167,16 +168,11 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
   };
 }
 
-function withRule(settings: CoreSettings, idempotency: Idempotency | undefined): CoreSettings {
-  if (idempotency === undefined) return settings;
-  return { ...settings, validationRules: [...settings.validationRules, idempotency.rule] };
-}
-
 function createEngineSettings(
   schema: unknown,
   settings: CoreSettings,
   reporter: Pick<Reporter, 'report'>,
-  checks: Pick<EngineSettings, 'price' | 'guards' | 'requirementOf' | 'secured' | 'idempotent'>,
+  checks: Pick<EngineSettings, 'price' | 'guards' | 'requirementOf' | 'secured'>,
 ): EngineSettings {
   const debug = isDevelopment();
   // Suggestions reveal names of the schema and help only in development. With the option `auth` they might be names that
@@ -214,19 +210,12 @@ function readsSource({ documents, introspection, rootValue }: CoreSettings): boo
 }
 
 /** Replaces the schema by that of the caller, with the option `auth.schemaFor`. */
-function forCallers(
-  source: SchemaOfRequest,
-  authorization: Authorization | undefined,
-  idempotency: Idempotency | undefined,
-): SchemaOfRequest {
+function forCallers(source: SchemaOfRequest, authorization: Authorization | undefined): SchemaOfRequest {
   const choose = authorization?.schemaFor;
   if (choose === undefined) return source;
   return {
     schemaFor: (request, connectionParams) =>
-      settle(
-        settle(source.schemaFor(request), (schema) => choose(schema, request, connectionParams)),
-        (schema) => idempotency?.withDirective(schema) ?? schema,
-      ),
+      settle(source.schemaFor(request), (schema) => choose(schema, request, connectionParams)),
     hasOneSchema: false,
   };
 }
@@ -237,12 +226,9 @@ function schemaSource(
   scope: OptionScope,
   schema: unknown,
   errors: ErrorSettings,
-  idempotency: Idempotency | undefined,
 ): SchemaOfRequest & { readonly one: GraphQLSchema | undefined } {
-  const served = (given: GraphQLSchema): GraphQLSchema => {
-    const result = errors.capabilities ? withCapabilities(given, errors) : given;
-    return idempotency?.withDirective(result) ?? result;
-  };
+  const served = (given: GraphQLSchema): GraphQLSchema =>
+    errors.capabilities ? withCapabilities(given, errors) : given;
   if (typeof schema !== 'function') {
     if (!(schema instanceof GraphQLSchema)) throw notASchema(scope, schema);
     assertValidSchema(schema);

@@ -132,6 +132,7 @@ class TrustedList {
   /** The schema whose documents are prepared in advance; undefined if it depends on the request. */
   readonly #schema: GraphQLSchema | undefined;
   readonly #onUnfit: (unfit: readonly UnfitDocument[]) => void;
+  readonly #listeners: (() => void)[] = [];
   #current: PreparedList;
 
   constructor(
@@ -194,6 +195,12 @@ class TrustedList {
     }
     this.#current = next;
     this.#reportUnfit(unfit);
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Calls the listener after each replacement. */
+  onReload(listener: () => void): void {
+    this.#listeners.push(listener);
   }
 
   /** Prepares a document of a schema that depends on the request, or one whose id is spelled differently. */

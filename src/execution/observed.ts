@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import * as graphql from 'graphql';
-import type { MaybePromise, WebSocketLike } from '../../types/connect.ts';
+import type { MaybePromise, OperationTransport, WebSocketLike } from '../../types/connect.ts';
 import { notify, throwLater } from '../diagnostics/channels.ts';
 import { optionalExport } from './graphql-version.ts';
 import {
@@ -16,7 +16,7 @@ const NO_OBSERVERS: readonly OperationObserver[] = [];
 
 /** The origin of an operation. */
 interface Origin {
-  readonly transport: 'http' | 'websocket';
+  readonly transport: OperationTransport;
   /** The request; undefined over a socket. */
   readonly request: IncomingMessage | undefined;
   readonly socket: WebSocketLike | undefined;
@@ -33,7 +33,7 @@ interface Origin {
 export class ObservedOperation {
   /** The time of arrival, by `performance.now()`. */
   readonly started: number = performance.now();
-  readonly transport: 'http' | 'websocket';
+  readonly transport: OperationTransport;
   readonly request: IncomingMessage | undefined;
   readonly socket: WebSocketLike | undefined;
   /** The origin, until the message was published. */

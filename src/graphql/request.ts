@@ -106,7 +106,6 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
   access: Access | undefined;
   /** Set before the execution if it continues when the client disconnects. */
   outlivesClient = false;
-  readonly index: GraphQLParams['index'] | undefined;
   /** Set before the execution if the result is changed after it, so that it must not be compressed already. */
   isExtended = false;
   readonly #exchange: Exchange;
@@ -115,7 +114,7 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
   constructor(
     exchange: Exchange,
     operationName: string | undefined,
-    { variables, extensions, index }: Pick<GraphQLParams, 'variables' | 'extensions' | 'index'>,
+    { variables, extensions }: Pick<GraphQLParams, 'variables' | 'extensions'>,
     contextValue: unknown,
     rootValue: unknown,
   ) {
@@ -125,7 +124,6 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
     this.contextValue = contextValue;
     this.variableValues = variables;
     this.extensions = extensions;
-    this.index = index;
     this.#exchange = exchange;
   }
 
@@ -135,12 +133,7 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
 
   get aborted(): boolean {
     // The signal may not exist: graphql 16 never reads it.
-    return !this.outlivesClient && hasNoReceiver(this.#exchange);
-  }
-
-  setHeader(name: string, value: string): void {
-    const { res } = this.#exchange;
-    if (!res.headersSent) res.setHeader(name, value);
+    return hasNoReceiver(this.#exchange);
   }
 
   get signal(): AbortSignal | undefined {

@@ -76,6 +76,12 @@ export function isOwnOrigin(req: IncomingMessage, origin: string, app?: Settings
   return new URL(`${protocol}//${publicHost}`).host === host;
 }
 
+/** The origin that a request was sent to, such as `https://example.com`; undefined without a host. */
+export function publicOriginOf(req: IncomingMessage): string | undefined {
+  const host = publicHostOf(req);
+  return host === undefined ? undefined : `${publicSchemeOf(req, undefined) ?? 'http:'}//${host}`;
+}
+
 /** Returns undefined for plain HTTP without a trusted proxy: an unknown proxy may have terminated TLS. */
 function publicSchemeOf(req: IncomingMessage, app: Settings | undefined): string | undefined {
   const scheme = forwarded(req, 'x-forwarded-proto', app)?.toLowerCase();

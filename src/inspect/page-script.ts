@@ -130,6 +130,14 @@ function showDeprecated({ deprecated, time }) {
   ]);
 }
 
+function showTools({ tools }) {
+  byId('tools').hidden = tools === null;
+  fill('tools', tools ?? [], ({ name, description }) => [
+    create('td', { className: 'name' }, create('code', { textContent: name })),
+    create('td', { className: 'message', textContent: description }),
+  ]);
+}
+
 /** Fills a table, or shows the text for an empty one. */
 function fill(id, rows, cellsOf) {
   const section = byId(id);
@@ -190,6 +198,7 @@ function show(figures) {
   showOperations(figures);
   showErrors(figures);
   showDeprecated(figures);
+  showTools(figures);
   showCaches(figures);
   showNumbers(figures);
 }

@@ -174,6 +174,12 @@ const DEPRECATED = table('Deprecated fields in use', {
   empty: 'No operation since the start has used one.',
 });
 
+const TOOLS = table('Tools for agents', {
+  id: 'tools',
+  columns: ['Tool', 'Description'],
+  empty: 'No document is a tool.',
+});
+
 const html = (title: string): string => `<!doctype html>
 <html lang="en">
 <head>
@@ -197,6 +203,7 @@ const html = (title: string): string => `<!doctype html>
 ${OPERATIONS}
 ${ERRORS}
 ${DEPRECATED}
+${TOOLS}
 <section class="half"><h2>Cache hits</h2><div id="rates" class="meters"></div></section>
 <section class="half"><h2>Memory budgets</h2><div id="budgets" class="meters"></div></section>
 <section class="third"><h2>In progress</h2><dl id="live" class="pairs"></dl></section>

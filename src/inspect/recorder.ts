@@ -11,6 +11,7 @@ import { readDeprecatedUse } from '../diagnostics/deprecated.ts';
 import type { ResponseEvent } from '../diagnostics/events.ts';
 import { readError } from '../diagnostics/logging.ts';
 import { readGauges, readProcessStats } from '../diagnostics/stats.ts';
+import { readTools } from '../diagnostics/tools.ts';
 import type { ObservedOperation, ObservedResult } from '../execution/observed.ts';
 import type { PreparedOperation } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body.ts';
@@ -52,6 +53,7 @@ export class Recorder {
       ...this.#operations.read(),
       errors: this.#errors.read(),
       deprecated: readDeprecated(),
+      tools: readTools()?.map(({ name, description }) => ({ name, description })) ?? null,
       lookups: {
         documents: { hits: Math.max(0, lookups - misses), misses },
         responses: { hits: responses['hits'] ?? 0, misses: responses['misses'] ?? 0 },

@@ -94,7 +94,7 @@ function describe(all: Queries, schemas: Record<string, object>, responses: Desc
 }
 
 /** Executable descriptions are new in the edition of September 2025. */
-const descriptionOf = (query: OperationDefinitionNode): string | undefined =>
+export const descriptionOf = (query: OperationDefinitionNode): string | undefined =>
   (query as { readonly description?: { readonly value: string } }).description?.value;
 
 const operationName = (names: readonly string[]): object => ({
@@ -259,7 +259,7 @@ export function orNull(schema: JsonSchema): JsonSchema {
 }
 
 /** Describes the variables of an operation; undefined if it has none. Adds the input objects to `components`. */
-function schemaOfVariables(
+export function schemaOfVariables(
   schema: GraphQLSchema,
   { variableDefinitions = [] }: OperationDefinitionNode,
   components: Record<string, object>,

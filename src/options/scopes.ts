@@ -21,11 +21,6 @@ export const DOCUMENT_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'docum
 export const PERSISTED_QUERY_OPTIONS: OptionScope = { ...DOCUMENT_OPTIONS, within: 'documents.apq' };
 export const UPLOAD_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'uploads', within: 'uploads' };
 export const AUTH_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'authorization', within: 'auth' };
-export const IDEMPOTENCY_OPTIONS: OptionScope = {
-  name: 'graphqlHTTP',
-  page: 'idempotency',
-  within: 'idempotency',
-};
 export const COST_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'cost', within: 'cost' };
 export const USAGE_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'usage', within: 'usage' };
 export const BUDGET_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'cost', within: 'budget' };
@@ -41,6 +36,7 @@ export const PUBSUB_OPTIONS: OptionScope = {
   example: "{ redis: 'redis://localhost:6379' }",
 };
 export const HISTORY_OPTIONS: OptionScope = { name: 'createPubSub', page: 'scaling', within: 'history' };
+export const MCP_OPTIONS: OptionScope = { name: 'mcp', page: 'mcp' };
 export const INJECT_OPTIONS: OptionScope = { name: 'inject', page: 'testing' };
 export const SUBSCRIBE_OPTIONS: OptionScope = { name: 'subscribe', page: 'testing' };
 export const TRANSPORT_TEST_OPTIONS: OptionScope = { name: 'testTransport', page: 'events' };

@@ -1,0 +1,308 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
+import type { GraphQLHandler } from '../../types/graphql.ts';
+import type { McpEndpoint, McpOptions, McpResourceMetadata } from '../../types/mcp.ts';
+import { coreOf, type GraphQLCore } from '../core/core.ts';
+import { debug } from '../diagnostics/logging.ts';
+import { registerTools } from '../diagnostics/tools.ts';
+import { createBodyReader, drainRequest } from '../http/body.ts';
+import { HttpError, type Reply, toError, writeReply } from '../http/reply.ts';
+import {
+  createHostCheck,
+  type HostCheck,
+  isOwnOrigin,
+  pathOf,
+  publicOriginOf,
+  withoutSlash,
+} from '../http/routing.ts';
+import {
+  flag,
+  isListOf,
+  isObject,
+  isOrigin,
+  isString,
+  optionError,
+  type Rules,
+  resolveOptions,
+  rule,
+  wrongArgument,
+} from '../options/rules.ts';
+import { MCP_OPTIONS } from '../options/scopes.ts';
+import { createRunTool } from './call.ts';
+import { readPrompts } from './prompts.ts';
+import { createProtocolServer, loadSdk, type McpExchange, type McpServices } from './protocol.ts';
+import { createToolList } from './tools.ts';
+
+/** The options of `mcp` after checks, with defaults filled in. */
+interface McpSettings {
+  readonly allowedOrigins: readonly string[];
+  readonly allowedHosts: readonly string[] | undefined;
+  readonly resourceMetadata: McpResourceMetadata | undefined;
+  readonly search: boolean;
+  readonly prompts: string | undefined;
+  readonly variablesFromHeaders: Readonly<Record<string, string>>;
+  readonly name: string;
+  readonly version: string;
+  readonly instructions: string | undefined;
+}
+
+const optionalText = rule<string | undefined>(undefined, isString, 'a string');
+const isUrls = (value: unknown): boolean =>
+  isListOf((url) => isString(url) && URL.canParse(url))(value) && (value as readonly string[]).length > 0;
+
+const rules: Rules<McpSettings> = {
+  allowedOrigins: rule<readonly string[]>(
+    [],
+    isListOf(isOrigin),
+    "a list of origins, such as 'https://example.com'",
+  ),
+  allowedHosts: rule<readonly string[] | undefined>(undefined, isListOf(isString), 'a list of hosts'),
+  resourceMetadata: rule<McpResourceMetadata | undefined>(
+    undefined,
+    (value) => isObject(value) && isUrls(value['authorizationServers']),
+    'an object with a list of URLs "authorizationServers"',
+  ),
+  search: flag(false),
+  prompts: rule<string | undefined>(
+    undefined,
+    (value) => isString(value) && value !== '',
+    'the path of a directory',
+  ),
+  variablesFromHeaders: rule<Readonly<Record<string, string>>>(
+    {},
+    (value) => isObject(value) && Object.values(value).every(isString),
+    'an object of header names by the names of variables',
+  ),
+  name: rule('espalier', isString, 'a string'),
+  version: rule('1.0.0', isString, 'a string'),
+  instructions: optionalText,
+};
+
+/** Requests of the protocol are small: the arguments of one tool. */
+const MAX_BODY_BYTES = 1024 * 1024;
+
+/**
+ * Creates the middleware of `mcp`.
+ *
+ * @throws TypeError (code `ERR_OPTION`).
+ */
+export function createMcp(handler: GraphQLHandler, given: McpOptions | undefined): McpEndpoint {
+  const core = coreOf(handler);
+  const { documents } = core ?? {};
+  if (core === undefined || documents?.trusted() === undefined) {
+    const accepted =
+      'a handler of graphqlHTTP with one schema, and with "documents.from": a list of documents';
+    throw wrongArgument(MCP_OPTIONS, 'handler', handler, accepted);
+  }
+  const settings = resolveOptions(MCP_OPTIONS, given, rules);
+  const headers = new Map(
+    Object.entries(settings.variablesFromHeaders).map(([name, header]) => [name, header.toLowerCase()]),
+  );
+  const sdk = loadSdk();
+  const services: McpServices = {
+    ...settings,
+    tools: createToolList(documents, new Set(headers.keys()), () => protocol.notify.toolsChanged()),
+    run: createRunTool(core),
+    prompts: settings.prompts === undefined ? new Map() : promptsOf(settings.prompts),
+    headers,
+    schemaFor: settings.search ? (req) => core.schemaFor(req) : undefined,
+  };
+  const protocol = sdk.createMcpHandler(
+    ({ authInfo }) => createProtocolServer(sdk, services, authInfo?.extra?.['exchange'] as McpExchange),
+    { maxRequestBodySize: MAX_BODY_BYTES, onerror: (error) => debug.graphql('mcp: %s', error.message) },
+  );
+  const http = new Endpoint(core, settings, services, protocol.fetch);
+  const middleware = (req: ConnectRequest, res: ServerResponse, next: NextFunction) =>
+    http.handle(req, res, next);
+  const endpoint = Object.assign(middleware, {
+    tools: () => [...services.tools().values()].map(({ tool }) => tool),
+    close: () => protocol.close(),
+  });
+  // Now, so that the warnings about documents are at the start.
+  endpoint.tools();
+  registerTools(endpoint);
+  return endpoint;
+}
+
+function promptsOf(directory: string): McpServices['prompts'] {
+  try {
+    return readPrompts(directory);
+  } catch (error) {
+    throw optionError(MCP_OPTIONS, `option "prompts" cannot be read: ${toError(error).message}`);
+  }
+}
+
+type Fetch = (request: Request, options: { authInfo: AuthInfo }) => Promise<Response>;
+
+/** The property of the SDK that hands a value through to the server of the request. */
+interface AuthInfo {
+  readonly token: string;
+  readonly clientId: string;
+  readonly scopes: string[];
+  readonly extra: { readonly exchange: McpExchange };
+}
+
+const METADATA_PATH = '/.well-known/oauth-protected-resource';
+const LOOPBACK_HOST = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/i;
+const LOOPBACK_ADDRESS = /^(?:::ffff:)?127\.|^::1$/;
+
+/** The endpoint at one path: checks requests, passes them to the SDK, and sends its responses. */
+class Endpoint {
+  readonly #settings: McpSettings;
+  readonly #services: McpServices;
+  readonly #fetch: Fetch;
+  readonly #isHostAllowed: HostCheck;
+  readonly #core: GraphQLCore;
+
+  constructor(core: GraphQLCore, settings: McpSettings, services: McpServices, fetch: Fetch) {
+    this.#core = core;
+    this.#settings = settings;
+    this.#services = services;
+    this.#fetch = fetch;
+    this.#isHostAllowed =
+      settings.allowedHosts === undefined
+        ? (core.isHostAllowed ?? isLoopbackConsistent)
+        : createHostCheck(settings.allowedHosts);
+  }
+
+  handle(req: ConnectRequest, res: ServerResponse, next: NextFunction): void {
+    const path = pathOf(req.url);
+    const isMetadata = this.#settings.resourceMetadata !== undefined && path === METADATA_PATH;
+    if (!isMetadata && path !== '' && path !== '/') {
+      next();
+      return;
+    }
+    const refusal = this.#refusalOf(req);
+    if (refusal !== undefined) writeReply(req, res, refusal);
+    else if (isMetadata) writeReply(req, res, this.#metadata(req));
+    else this.#serve(req, res).catch((error: unknown) => this.#fail(req, res, error));
+  }
+
+  /** A page of another site, or one whose name was rebound to this machine, must not use the endpoint. */
+  #refusalOf(req: IncomingMessage): Reply | undefined {
+    if (!this.#isHostAllowed(req)) {
+      return forbidden(`The host ${req.headers.host ?? ''} is not allowed (option "allowedHosts" of mcp)`);
+    }
+    const { origin } = req.headers;
+    if (origin === undefined || this.#settings.allowedOrigins.includes(origin) || isOwnOrigin(req, origin)) {
+      return undefined;
+    }
+    return forbidden(`The origin ${origin} is not allowed (option "allowedOrigins" of mcp)`);
+  }
+
+  async #serve(req: ConnectRequest, res: ServerResponse): Promise<void> {
+    const stop = new AbortController();
+    res.once('close', () => stop.abort());
+    const exchange: McpExchange = { req, signal: stop.signal, refused: undefined };
+    const authInfo = { token: '', clientId: '', scopes: [], extra: { exchange } };
+    const response = await this.#fetch(await toRequest(req, stop.signal), { authInfo });
+    // The status depends on the result: a stream begins before the tool has run.
+    const chunks = response.body?.getReader();
+    const first = await chunks?.read();
+    if (exchange.refused !== undefined && this.#settings.resourceMetadata !== undefined) {
+      await chunks?.cancel();
+      writeReply(req, res, this.#challenge(req, exchange.refused));
+    } else await send(res, response, readChunks(first, chunks));
+  }
+
+  /** Where an agent gets a token that the tool accepts (RFC 6750 §3, RFC 9728 §5.1). */
+  #challenge(req: ConnectRequest, { status, scopes }: NonNullable<McpExchange['refused']>): Reply {
+    const parameters = [
+      ...(status === 403 ? ['error="insufficient_scope"'] : []),
+      ...(scopes.length > 0 ? [`scope="${scopes.join(' ')}"`] : []),
+      `resource_metadata="${urlOf(req)}${METADATA_PATH}"`,
+    ];
+    const message =
+      status === 401 ? 'Sign in to use this tool' : 'The access token lacks a scope of this tool';
+    return jsonRpcError(status, message, { 'www-authenticate': `Bearer ${parameters.join(', ')}` });
+  }
+
+  #metadata(req: ConnectRequest): Reply {
+    const { authorizationServers = [], resource } = this.#settings.resourceMetadata ?? {};
+    const scopes = new Set([...this.#services.tools().values()].flatMap((tool) => tool.scopes));
+    const body = JSON.stringify({
+      resource: resource ?? urlOf(req).slice(0, -METADATA_PATH.length),
+      authorization_servers: authorizationServers,
+      ...(scopes.size > 0 ? { scopes_supported: [...scopes] } : undefined),
+      bearer_methods_supported: ['header'],
+    });
+    return { status: 200, headers: { ...HEADERS, 'content-type': 'application/json' }, body };
+  }
+
+  #fail(req: IncomingMessage, res: ServerResponse, error: unknown): void {
+    if (res.destroyed || res.closed) return;
+    if (HttpError.is(error)) {
+      drainRequest(req, res);
+      writeReply(req, res, jsonRpcError(error.status, error.message));
+      return;
+    }
+    this.#core.reportError(error, {
+      transport: 'mcp',
+      operationName: undefined,
+      request: req,
+      socket: undefined,
+    });
+    if (res.headersSent) res.destroy();
+    else writeReply(req, res, jsonRpcError(500, 'Internal server error'));
+  }
+}
+
+/** A page whose name an attacker has pointed at this machine sends its own name as host (DNS rebinding). */
+const isLoopbackConsistent: HostCheck = (req) =>
+  !LOOPBACK_ADDRESS.test(req.socket.localAddress ?? '') ||
+  LOOPBACK_HOST.test((req.headers[':authority'] as string | undefined) ?? req.headers.host ?? '');
+
+const HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+
+const forbidden = (message: string): Reply => jsonRpcError(403, message);
+
+function jsonRpcError(status: number, message: string, headers: Record<string, string> = {}): Reply {
+  const body = JSON.stringify({ jsonrpc: '2.0', error: { code: -32_000, message }, id: null });
+  return { status, headers: { ...HEADERS, 'content-type': 'application/json', ...headers }, body };
+}
+
+/** The URL of a request without its query. */
+function urlOf(req: ConnectRequest): string {
+  return (publicOriginOf(req) ?? '') + withoutSlash(pathOf(req.originalUrl ?? req.url));
+}
+
+/** The request as fetch has it. A body that middleware has parsed is passed on as JSON. */
+async function toRequest(req: ConnectRequest, signal: AbortSignal): Promise<Request> {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(req.headers)) {
+    if (name.startsWith(':') || value === undefined) continue;
+    for (const each of [value].flat()) headers.append(name, each);
+  }
+  const { method = 'GET' } = req;
+  const init = { method, headers, signal };
+  const url = `${publicOriginOf(req) ?? 'http://localhost'}/`;
+  if (method === 'GET' || method === 'HEAD') return new Request(url, init);
+  const { body: parsed } = req as { readonly body?: unknown };
+  const body = parsed === undefined ? await readBody(req) : JSON.stringify(parsed);
+  return new Request(url, { ...init, body });
+}
+
+const readBody = createBodyReader(
+  { bodyBytes: MAX_BODY_BYTES, bodyTimeout: 30_000, inflate: false },
+  (body) => new Uint8Array(body),
+);
+
+type Chunks = ReadableStreamDefaultReader<Uint8Array>;
+
+async function* readChunks(
+  first: Awaited<ReturnType<Chunks['read']>> | undefined,
+  chunks: Chunks | undefined,
+) {
+  for (let read = first; read?.value !== undefined; read = await chunks?.read()) yield read.value;
+}
+
+async function send(res: ServerResponse, { status, headers }: Response, body: AsyncIterable<Uint8Array>) {
+  res.statusCode = status;
+  for (const [name, value] of Object.entries(HEADERS)) res.setHeader(name, value);
+  for (const [name, value] of headers) {
+    // Of HTTP/1.1 only (RFC 9113 §8.2.2).
+    if (name !== 'connection') res.setHeader(name, value);
+  }
+  await pipeline(body, res);
+}

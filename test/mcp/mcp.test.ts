@@ -1,0 +1,458 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type IncomingMessage, request, type Server } from 'node:http';
+import http2 from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { makeExecutableSchema } from '@graphql-tools/schema';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import express from 'express';
+import { GraphQLError } from 'graphql';
+import { authTypeDefs } from '../../middleware/auth.ts';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { inspect } from '../../middleware/inspect.ts';
+import { mcp } from '../../middleware/mcp.ts';
+import { createServer } from '../../middleware/server.ts';
+import { inject } from '../../middleware/testing.ts';
+import type { GraphQLOptions } from '../../types/graphql.ts';
+import type { McpOptions } from '../../types/mcp.ts';
+import { until } from '../until.ts';
+
+const typeDefs = `
+  """A customer of the shop."""
+  type Customer { id: ID!, name: String!, token: String, orders(first: Int = 3): [Order!]! }
+  type Order { id: ID!, total: Float! }
+  input Filter { name: String, inner: Filter }
+  input Unrelated { a: Int }
+  type Query {
+    customer(id: ID!): Customer
+    customers(filter: Filter): [Customer!]!
+    unrelated(by: Unrelated): Int
+    me: String
+    broken: Int
+    secret: String @requiresScopes(scopes: [["secrets:read"]])
+    tenant(id: ID!): String
+  }
+  type Mutation { rename(id: ID!, to: String!): Customer }
+`;
+const ada = { id: '1', name: 'Ada', token: 't0k', orders: [{ id: 'o1', total: 9.5 }] };
+const seen: unknown[] = [];
+const schema = makeExecutableSchema({
+  typeDefs: [authTypeDefs, typeDefs],
+  resolvers: {
+    Query: {
+      customer: (_root, { id }) => (id === '1' ? ada : null),
+      customers: () => [ada],
+      me: (_root, _args, { user }) => user ?? null,
+      broken: () => {
+        throw new Error('secret detail');
+      },
+      secret: () => 'the secret',
+      tenant: (_root, { id }) => `tenant ${id}`,
+    },
+    Mutation: {
+      rename: (_root, { to }) => {
+        if (to === '') throw new GraphQLError('The name is empty');
+        return { ...ada, name: to };
+      },
+    },
+  },
+});
+
+const documents = {
+  find: `"""Finds a customer by its id."""
+    query findCustomer($id: ID!) { customer(id: $id) { name _token: token } }`,
+  list: 'query listCustomers($filter: Filter) { customers(filter: $filter) { name } }',
+  rename: 'mutation renameCustomer($id: ID!, $to: String!) { rename(id: $id, to: $to) { name } }',
+  me: 'query whoAmI { me }',
+  broken: 'query fail { broken }',
+  secret: 'query readSecret { secret }',
+  tenant: 'query myTenant($tenant: ID!) { tenant(id: $tenant) }',
+  anonymous: '{ me }',
+};
+
+let server: Server;
+let url: URL;
+const clients: Client[] = [];
+
+afterEach(async () => {
+  for (const client of clients.splice(0)) await client.close();
+  server.closeAllConnections();
+  await new Promise((done) => server.close(done));
+  seen.length = 0;
+});
+
+interface Setup {
+  readonly graphql?: Partial<GraphQLOptions>;
+  readonly options?: McpOptions;
+}
+
+async function serve({ graphql, options }: Setup = {}) {
+  const handler = graphqlHTTP(schema, {
+    context: (req: IncomingMessage, { transport }: { transport: string }) => {
+      seen.push(transport);
+      return { user: req.headers['x-user'] };
+    },
+    documents: { from: documents },
+    auth: {
+      scopes: (req) => (req.headers as Record<string, string>)['x-scopes']?.split(' ') ?? null,
+    },
+    onError: false,
+    ...graphql,
+  });
+  const endpoint = mcp(handler, options);
+  const app = express();
+  app.use('/graphql', handler);
+  app.use('/mcp', endpoint);
+  server = createServer(app).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`);
+  return { handler, endpoint };
+}
+
+type ClientOptions = NonNullable<ConstructorParameters<typeof Client>[1]>;
+/** The current version of the protocol, which the client has to be told. */
+const CURRENT: ClientOptions = { versionNegotiation: { mode: 'auto' } };
+
+async function connect(
+  headers: Record<string, string> = {},
+  options: ClientOptions = CURRENT,
+): Promise<Client> {
+  const client = new Client({ name: 'test-agent', version: '3.2.1' }, options);
+  await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }));
+  clients.push(client);
+  return client;
+}
+
+const call = (client: Client, name: string, args: Record<string, unknown> = {}) =>
+  client.callTool({ name, arguments: args });
+
+describe('mcp with the official client', () => {
+  it('mcp offers a tool for each named operation, with its description and the definitions of its variables', async () => {
+    await serve({ options: { variablesFromHeaders: { tenant: 'X-Tenant' } } });
+    const { tools } = await (await connect()).listTools();
+    expect(tools.map(({ name }) => name)).toEqual([
+      'findCustomer',
+      'listCustomers',
+      'renameCustomer',
+      'whoAmI',
+      'fail',
+      'readSecret',
+      'myTenant',
+    ]);
+    const byName = new Map(tools.map((tool) => [tool.name, tool]));
+    expect(byName.get('findCustomer')).toMatchObject({
+      title: 'Find customer',
+      description: 'Finds a customer by its id.',
+      inputSchema: { type: 'object', required: ['id'], additionalProperties: false },
+      annotations: { readOnlyHint: true, destructiveHint: false },
+    });
+    expect(Object.keys(byName.get('listCustomers')?.inputSchema.$defs ?? {})).toEqual(['Input.Filter']);
+    expect(byName.get('findCustomer')?.inputSchema).not.toHaveProperty('$defs');
+    expect(byName.get('renameCustomer')?.annotations).toMatchObject({
+      readOnlyHint: false,
+      destructiveHint: true,
+    });
+    expect(byName.get('myTenant')?.inputSchema).toMatchObject({ properties: {} });
+  });
+
+  it('a call runs the operation with the context of the request, and hides keys that begin with an underscore', async () => {
+    await serve();
+    const client = await connect({ 'x-user': 'grace' });
+    expect(await call(client, 'whoAmI')).toMatchObject({ structuredContent: { data: { me: 'grace' } } });
+    const found = await call(client, 'findCustomer', { id: '1' });
+    expect(found.structuredContent).toEqual({ data: { customer: { name: 'Ada' } } });
+    expect(JSON.stringify(found.content)).not.toContain('t0k');
+    expect(found._meta).toMatchObject({
+      'espalier/response': { data: { customer: { name: 'Ada', _token: 't0k' } } },
+    });
+    expect(new Set(seen)).toEqual(new Set(['mcp']));
+  });
+
+  it('errors of GraphQL become isError, and unexpected ones are masked and reported once', async () => {
+    const reports: unknown[][] = [];
+    process.env['NODE_ENV'] = 'production';
+    await serve({ graphql: { onError: (...report) => void reports.push(report) } });
+    process.env['NODE_ENV'] = 'test';
+    const client = await connect();
+    expect(await call(client, 'renameCustomer', { id: '1', to: '' })).toMatchObject({
+      isError: true,
+      structuredContent: { errors: [{ message: 'The name is empty' }] },
+    });
+    expect(await call(client, 'findCustomer', {})).toMatchObject({ isError: true });
+    const broken = await call(client, 'fail');
+    expect(broken).toMatchObject({
+      isError: true,
+      structuredContent: { errors: [{ message: 'Internal server error' }] },
+    });
+    expect(JSON.stringify(broken)).not.toContain('secret detail');
+    expect(reports.map(([error]) => (error as Error).message)).toEqual(['secret detail']);
+    expect(reports[0]?.[1]).toMatchObject({ transport: 'mcp', operationName: 'fail' });
+  });
+
+  it('variables from headers are never those of the agent', async () => {
+    await serve({ options: { variablesFromHeaders: { tenant: 'x-tenant' } } });
+    const client = await connect({ 'x-tenant': 'acme' });
+    const result = await call(client, 'myTenant', { tenant: 'other' });
+    expect(result.structuredContent).toEqual({ data: { tenant: 'tenant acme' } });
+    const without = await call(await connect(), 'myTenant', { tenant: 'other' });
+    expect(without.isError).toBe(true);
+  });
+
+  it('the hooks, budgets and counts of the handler apply to calls, with the name of the agent', async () => {
+    const transports: string[] = [];
+    const { handler } = await serve({
+      graphql: {
+        onOperation: ({ transport, operationName }) => {
+          transports.push(`${transport} ${operationName}`);
+          return operationName === 'whoAmI' ? { errors: [new GraphQLError('Not now')] } : undefined;
+        },
+        budget: { limit: 2, window: '1h', key: () => 'all', unit: 'operations' },
+        usage: {},
+      },
+    });
+    const client = await connect();
+    expect(await call(client, 'whoAmI')).toMatchObject({
+      isError: true,
+      structuredContent: { errors: [{ message: 'Not now' }] },
+    });
+    expect((await call(client, 'findCustomer', { id: '1' })).isError).toBeUndefined();
+    expect(await call(client, 'findCustomer', { id: '1' })).toMatchObject({ isError: true });
+    expect(transports).toEqual(['mcp whoAmI', 'mcp findCustomer']);
+    const [clientsOfDay] = Object.values((await handler.usage.report()).days);
+    expect(clientsOfDay).toMatchObject({ 'test-agent@3.2.1': { operations: 1 } });
+  });
+
+  it('agents of the version before list and call tools', async () => {
+    await serve();
+    const client = await connect({ 'x-user': 'grace' }, {});
+    expect(client.getNegotiatedProtocolVersion?.()).toMatch(/^2025-/);
+    expect((await client.listTools()).tools.length).toBe(7);
+    expect(await call(client, 'whoAmI')).toMatchObject({ structuredContent: { data: { me: 'grace' } } });
+  });
+
+  it('a call works behind express.json()', async () => {
+    const handler = graphqlHTTP(schema, {
+      documents: { from: documents },
+      context: {},
+      auth: { scopes: () => null },
+    });
+    const app = express().use(express.json()).use('/mcp', mcp(handler));
+    server = createServer(app).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`);
+    expect((await call(await connect(), 'whoAmI')).structuredContent).toEqual({ data: { me: null } });
+  });
+
+  it('an unknown tool is an error of the protocol', async () => {
+    await serve();
+    await expect(call(await connect(), 'dropEverything')).rejects.toThrow(
+      'There is no tool "dropEverything"',
+    );
+  });
+});
+
+describe('the tools of mcp', () => {
+  it('prompts of a directory have arguments', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'prompts-'));
+    writeFileSync(
+      join(directory, 'greet.md'),
+      '# Greet a customer\n\nWrite to {{ name }}, in {{language}}.\n',
+    );
+    await serve({ options: { prompts: directory } });
+    rmSync(directory, { recursive: true });
+    const client = await connect();
+    expect((await client.listPrompts()).prompts).toMatchObject([
+      { name: 'greet', title: 'Greet a customer', arguments: [{ name: 'name' }, { name: 'language' }] },
+    ]);
+    const { messages } = await client.getPrompt({
+      name: 'greet',
+      arguments: { name: '{{language}}', language: 'Latin' },
+    });
+    expect(messages).toEqual([
+      { role: 'user', content: { type: 'text', text: 'Write to {{language}}, in Latin.\n' } },
+    ]);
+    await expect(client.getPrompt({ name: 'greet', arguments: { name: 'Ada' } })).rejects.toThrow(
+      'Missing: language',
+    );
+  });
+
+  it('agents search the schema only with the option search', async () => {
+    await serve();
+    await expect(call(await connect(), 'search_schema', { words: 'customer' })).rejects.toThrow('no tool');
+    server.closeAllConnections();
+    await new Promise((done) => server.close(done));
+    await serve({ options: { search: true } });
+    const client = await connect();
+    const found = await call(client, 'search_schema', { words: 'customer total' });
+    expect(JSON.stringify(found.content)).toContain('Order.total: Float!');
+    const described = await call(client, 'describe_type', { type: 'Order' });
+    expect(JSON.stringify(described.content)).toContain('type Order {');
+    expect(await call(client, 'describe_type', { type: 'Nothing' })).toMatchObject({ isError: true });
+  });
+
+  it('agents that wait for changes are told when the documents were read again', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'tools-'));
+    writeFileSync(join(directory, 'one.graphql'), 'query one { me }');
+    const { endpoint } = await serve({ graphql: { documents: { from: directory } } });
+    const lists: string[][] = [];
+    const onChanged = (_error: unknown, tools: readonly { name: string }[] | null): void =>
+      void lists.push((tools ?? []).map(({ name }) => name));
+    const client = await connect({}, { ...CURRENT, listChanged: { tools: { onChanged } } });
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['one']);
+    writeFileSync(join(directory, 'two.graphql'), 'query two { me }');
+    await until(() => lists.length > 0);
+    expect(lists[0]).toEqual(['one', 'two']);
+    expect(endpoint.tools().map(({ name }) => name)).toEqual(['one', 'two']);
+    rmSync(directory, { recursive: true });
+  });
+
+  it('mcp warns of more than 40 tools, with the tokens that they cost', async () => {
+    const many = Object.fromEntries(
+      Array.from({ length: 41 }, (_, index) => [`id${index}`, `query tool${index} { me }`]),
+    );
+    const warned = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    await serve({ graphql: { documents: { from: many } } });
+    expect(warned.mock.calls[0]?.[0]).toMatch(/41 tools take about \d+ tokens/);
+    warned.mockRestore();
+  });
+
+  it('inspect lists the tools', async () => {
+    await serve();
+    const app = express().use('/inspect', inspect());
+    const { body } = await inject(app, { path: '/inspect/figures.json' });
+    const { tools } = JSON.parse(String(body));
+    expect(tools).toContainEqual({ name: 'findCustomer', description: 'Finds a customer by its id.' });
+  });
+
+  it('mcp refuses handlers without a list of documents', () => {
+    expect(() => mcp(graphqlHTTP(schema, { auth: { scopes: () => null } }))).toThrow('"documents.from"');
+  });
+});
+
+/** Posts a message as agents of the version before do. */
+const post = (headers: Record<string, string>, body: string): Promise<Response> =>
+  fetch(url, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2025-11-25',
+      ...headers,
+    },
+    body,
+  });
+
+describe('the security of mcp', () => {
+  const list = (headers: Record<string, string> = {}, message: object = {}): Promise<Response> =>
+    post(headers, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', ...message }));
+
+  it.each([
+    ['http://evil.example', undefined, 403],
+    ['https://agent.example', undefined, 200],
+    ['null', undefined, 403],
+    [undefined, 'evil.example', 403],
+    ['http://evil.example', 'evil.example', 403],
+  ])('the origin %s with the host %s gets %d', async (origin, host, status) => {
+    await serve({ options: { allowedOrigins: ['https://agent.example'] } });
+    const { port } = server.address() as AddressInfo;
+    const response = await send(port, {
+      ...(origin === undefined ? {} : { origin }),
+      ...(host === undefined ? {} : { host: `${host}:${port}` }),
+    });
+    expect(response).toBe(status);
+  });
+
+  it('a host of allowedHosts is accepted, and loopback is not then', async () => {
+    await serve({ options: { allowedHosts: ['api.example.com'] } });
+    const { port } = server.address() as AddressInfo;
+    expect(await send(port, { host: 'api.example.com' })).toBe(200);
+    expect(await send(port, {})).toBe(403);
+  });
+
+  it('a tool that needs a scope gets 401 and 403 with the metadata of the resource', async () => {
+    await serve({ options: { resourceMetadata: { authorizationServers: ['https://login.example.com'] } } });
+    const body = { method: 'tools/call', params: { name: 'readSecret', arguments: {} } };
+    const anonymous = await list({}, body);
+    expect(anonymous.status).toBe(401);
+    const metadata = `${url}/.well-known/oauth-protected-resource`;
+    expect(anonymous.headers.get('www-authenticate')).toBe(
+      `Bearer scope="secrets:read", resource_metadata="${metadata}"`,
+    );
+    const narrow = await list({ 'x-scopes': 'other' }, body);
+    expect(narrow.status).toBe(403);
+    expect(narrow.headers.get('www-authenticate')).toContain('error="insufficient_scope"');
+    expect(await (await fetch(metadata)).json()).toEqual({
+      resource: String(url),
+      authorization_servers: ['https://login.example.com'],
+      scopes_supported: ['secrets:read'],
+      bearer_methods_supported: ['header'],
+    });
+    expect(await (await list({ 'x-scopes': 'secrets:read' }, body)).text()).toContain('the secret');
+  });
+
+  it('a body of more than a mebibyte gets 413, one that is no JSON 400, and the endpoint stays usable', async () => {
+    await serve();
+    expect((await list({}, { padding: 'x'.repeat(1_100_000) })).status).toBe(413);
+    const broken = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: '{',
+    });
+    expect(broken.status).toBe(400);
+    expect((await fetch(url)).status).toBe(405);
+    expect((await list()).status).toBe(200);
+  });
+
+  it('a call over HTTP/2 works', async () => {
+    const handler = graphqlHTTP(schema, {
+      documents: { from: documents },
+      context: {},
+      auth: { scopes: () => null },
+    });
+    const endpoint = mcp(handler);
+    const h2 = http2.createServer((req, res) => void endpoint(req as never, res as never, () => res.end()));
+    h2.listen(0, '127.0.0.1');
+    await once(h2, 'listening');
+    const { port } = h2.address() as AddressInfo;
+    const session = http2.connect(`http://127.0.0.1:${port}`);
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/',
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2025-11-25',
+    });
+    stream.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'whoAmI' } }));
+    let text = '';
+    for await (const chunk of stream.setEncoding('utf8')) text += chunk;
+    expect(text).toContain('"structuredContent":{"data":{"me":null}}');
+    session.close();
+    h2.close();
+    server = createServer(express());
+    server.listen(0);
+    await once(server, 'listening');
+  });
+});
+
+/** Lists the tools with headers that fetch does not let us set, and returns the status. */
+async function send(port: number, headers: Record<string, string>): Promise<number | undefined> {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
+  const req = request({
+    port,
+    host: '127.0.0.1',
+    path: '/mcp',
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2025-11-25',
+      ...headers,
+    },
+  });
+  req.end(body);
+  const [response] = (await once(req, 'response')) as [IncomingMessage];
+  response.resume();
+  return response.statusCode;
+}

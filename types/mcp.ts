@@ -1,0 +1,68 @@
+import type { Middleware } from './connect.ts';
+
+/** Options of `mcp`. */
+export interface McpOptions {
+  /**
+   * Origins of pages that may use the endpoint, such as `'https://agent.example.com'`, besides its own. Requests
+   * without `Origin`, as most agents send them, are accepted. Any other origin gets 403.
+   * @default []
+   */
+  allowedOrigins?: readonly string[] | undefined;
+  /**
+   * The values of `Host` that are accepted, with the port unless it is the default; any other gets 403. By default
+   * connections over loopback need the host `localhost`, `127.0.0.1` or `[::1]`, which stops DNS rebinding. Set it behind
+   * a proxy on the same machine.
+   * @default `allowedHosts` of the handler, or the names of loopback
+   */
+  allowedHosts?: readonly string[] | undefined;
+  /**
+   * Where agents get access tokens (RFC 9728). The endpoint serves it below its path, and names it in its 401 and 403.
+   * `scopes_supported` has the scopes that the tools require. @default none
+   */
+  resourceMetadata?: McpResourceMetadata | undefined;
+  /** Adds the tools `search_schema` and `describe_type`, which show the schema to agents. @default false */
+  search?: boolean | undefined;
+  /** A directory of prompts: Markdown files whose `{{words}}` are arguments. It is read once. @default none */
+  prompts?: string | undefined;
+  /**
+   * Variables that are filled from headers of the request, as header names by the names of variables. Agents neither see
+   * nor set them. @default {}
+   */
+  variablesFromHeaders?: Readonly<Record<string, string>> | undefined;
+  /** The name that agents see. @default 'espalier' */
+  name?: string | undefined;
+  /** The version that agents see. @default '1.0.0' */
+  version?: string | undefined;
+  /** What the API is for, which agents read before they use it. @default none */
+  instructions?: string | undefined;
+}
+
+/** The metadata of a protected resource (RFC 9728 §2). */
+export interface McpResourceMetadata {
+  /** The issuers of access tokens. */
+  readonly authorizationServers: readonly string[];
+  /** The URL of the endpoint, which tokens have as audience. @default the URL of the request */
+  readonly resource?: string | undefined;
+}
+
+/** The middleware of `mcp`. */
+export interface McpEndpoint extends Middleware {
+  /** The tools at present, as agents see them. */
+  tools(): readonly McpTool[];
+  /** Ends the streams in which agents wait for changes. */
+  close(): Promise<void>;
+}
+
+/** One tool: an operation of a trusted document. */
+export interface McpTool {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  /** The variables, in JSON Schema 2020-12. */
+  readonly inputSchema: { readonly type: 'object'; readonly [keyword: string]: unknown };
+  readonly annotations: {
+    readonly readOnlyHint: boolean;
+    readonly destructiveHint: boolean;
+    readonly idempotentHint: boolean;
+  };
+}
