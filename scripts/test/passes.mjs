@@ -89,8 +89,8 @@ export const LISTS = {
     'reports',
     'streaming/incremental-',
   ],
-  /** GraphiQL and the clients of incremental delivery, which run once for each version of graphql. */
-  oncePerGraphql: ['browser-graphiql', 'neighbours/incremental'],
+  /** GraphiQL, clients of incremental delivery and the fuzz of `auth`, which run once for each version of graphql. */
+  oncePerGraphql: ['browser-graphiql', 'neighbours/(authorization|incremental)'],
 };
 
 const { once, installed, slow, withoutDefaultEngine, computing, oncePerGraphql } = Object.fromEntries(
