@@ -15,11 +15,13 @@ import type {
   SchemaSource,
 } from '../types/graphql.ts';
 
+export { idempotentTypeDefs } from '../src/idempotency/directive.ts';
 export { Upload } from '../src/uploads/files.ts';
 export type * from '../types/auth.ts';
 export type * from '../types/caching.ts';
 export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
+export type * from '../types/idempotency.ts';
 export type * from '../types/operation.ts';
 export type * from '../types/response-cache.ts';
 export type * from '../types/uploads.ts';

@@ -3,6 +3,7 @@ export type * from '../types/caching.ts';
 export type { ConnectRequest, ContextSource, Middleware, NextFunction } from '../types/connect.ts';
 export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
+export type * from '../types/idempotency.ts';
 export type * from '../types/operation.ts';
 export type * from '../types/response-cache.ts';
 export type * from '../types/static.ts';

@@ -19,8 +19,10 @@ const GROUPS = [
   { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]/ },
   {
     name: 'lib/graphql',
-    test: /[\\/]src[\\/](auth|cache|compress|core|cost|cursors|engine|execution|graphiql|graphql|live|openapi|streams|uploads|usage)[\\/]/,
+    test: /[\\/]src[\\/](auth|cache|compress|core|cost|cursors|engine|execution|graphiql|graphql|live|openapi|streams|uploads|usage)[\\/]|[\\/]idempotency[\\/](directive|options)\.ts/,
   },
+  // Loaded when a handler has the option `idempotency`.
+  { name: 'lib/idempotency', test: /[\\/]src[\\/]idempotency[\\/](keys|mutations|plan)\.ts/ },
 ];
 
 /** Writes each entry of middleware/ as an ES and as a CommonJS module, and the command as one ES module, not minified. */

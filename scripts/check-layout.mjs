@@ -14,7 +14,7 @@ const LAYERS = [
   ['src/engine'],
   ['src/auth', 'src/cost', 'src/usage'],
   ['src/core'],
-  ['src/cache', 'src/cli', 'src/uploads'],
+  ['src/cache', 'src/cli', 'src/idempotency', 'src/uploads'],
   ['src/live'],
   ['src/compress', 'src/graphiql', 'src/inspect', 'src/openapi', 'src/otel'],
   ['src/graphql', 'src/mcp'],

@@ -37,6 +37,7 @@ const PARTS = [
       ['Caching', 'caching.md'],
       ['Response cache', 'response-cache.md'],
       ['Compression', 'compression.md'],
+      ['Mutations that clients repeat', 'idempotency.md'],
       ['Cost and budgets', 'cost.md'],
       ['Hook per operation', 'operation-hook.md'],
       ['Compiled engine', 'engine.md'],

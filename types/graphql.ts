@@ -22,6 +22,7 @@ import type {
   NextFunction,
 } from './connect.ts';
 import type { GraphiQLOption } from './graphiql.ts';
+import type { IdempotencyOptions } from './idempotency.ts';
 import type { OperationDecision, OperationDetails, StreamedResults } from './operation.ts';
 import type { CacheInvalidator, ResponseCacheOptions } from './response-cache.ts';
 import type { Precompressed } from './static.ts';
@@ -86,6 +87,11 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
   cost?: boolean | CostOptions | undefined;
   /** Limits the cost or the number of operations per client and time; more is 429. @default none */
   budget?: BudgetOptions<Source> | undefined;
+  /**
+   * Executes a mutation once that clients repeat: a repetition with the same key gets the stored result. Over every
+   * transport of the handler. @default off
+   */
+  idempotency?: IdempotencyOptions<Source> | undefined;
   /** Whether documents may select `__schema` and `__type`, or a function of the request or WebSocket. @default true */
   introspection?: boolean | Hook<[source: Source], boolean> | undefined;
   /** Whether messages may contain "Did you mean …?", which reveals the schema. @default false when NODE_ENV is production */

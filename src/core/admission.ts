@@ -207,13 +207,14 @@ const wrongDecision = (decision: unknown): TypeError =>
  */
 export function withExtensions(outcome: ExecutionOutcome, extensions: string | undefined): ExecutionOutcome {
   if (extensions === undefined) return outcome;
-  const { kind, body, rest, extensions: own } = outcome;
+  const { kind, body, rest, status, extensions: own } = outcome;
   const extended = own === undefined ? append(body, extensions) : merge(body, own, extensions);
   outcome.release?.();
   return {
     kind,
     body: extended,
     rest,
+    status,
     // Some outcomes create their errors when they are read.
     get errors() {
       return outcome.errors;

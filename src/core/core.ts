@@ -12,6 +12,7 @@ import {
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
 import { type EngineSettings, type ErrorOrigin, withNativePromise } from '../execution/types.ts';
 import { createHostCheck, type HostCheck } from '../http/routing.ts';
+import type { Idempotency } from '../idempotency/options.ts';
 import type { CursorSettings } from '../live/cursors.ts';
 import { assertSync, type OptionScope, settle, wrongArgument } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
@@ -136,17 +137,20 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
   const reporter = createErrorReporter(settings.onError);
   const authorization = createAuthorization(settings.auth, schema);
   const admission = createAdmission(settings, schema, authorization);
+  const report = (error: unknown): void => reporter.reportBackground(error, errorDetails(undefined));
+  const idempotency = settings.createIdempotency?.(schema, report);
   const engineSettings = createEngineSettings(schema, settings, reporter, {
     ...authorization?.engine,
     price: admission.price,
+    idempotent: idempotency?.idempotent,
   });
   const { formatErrors } = engineSettings;
   const { context, rootValue } = settings;
-  const report = (error: unknown): void => reporter.reportBackground(error, errorDetails(undefined));
-  const source = schemaSource(scope, schema, settings.errors);
+  const source = schemaSource(scope, schema, settings.errors, idempotency);
+  const options = withRule(settings, idempotency);
   return {
-    ...forCallers(source, authorization),
-    ...createCoreDocuments({ schema: source.one ?? schema, options: settings, engineSettings, report }),
+    ...forCallers(source, authorization, idempotency),
+    ...createCoreDocuments({ schema: source.one ?? schema, options, engineSettings, report }),
     cacheStore: settings.cacheStore,
     mayBeIncremental: mayBeIncremental(schema, settings),
     maxVariables: settings.limits.variables,
@@ -168,11 +172,16 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
   };
 }
 
+function withRule(settings: CoreSettings, idempotency: Idempotency | undefined): CoreSettings {
+  if (idempotency === undefined) return settings;
+  return { ...settings, validationRules: [...settings.validationRules, idempotency.rule] };
+}
+
 function createEngineSettings(
   schema: unknown,
   settings: CoreSettings,
   reporter: Pick<Reporter, 'report'>,
-  checks: Pick<EngineSettings, 'price' | 'guards' | 'requirementOf' | 'secured'>,
+  checks: Pick<EngineSettings, 'price' | 'guards' | 'requirementOf' | 'secured' | 'idempotent'>,
 ): EngineSettings {
   const debug = isDevelopment();
   // Suggestions reveal names of the schema and help only in development. With the option `auth` they might be names that
@@ -210,12 +219,19 @@ function readsSource({ documents, introspection, rootValue }: CoreSettings): boo
 }
 
 /** Replaces the schema by that of the caller, with the option `auth.schemaFor`. */
-function forCallers(source: SchemaOfRequest, authorization: Authorization | undefined): SchemaOfRequest {
+function forCallers(
+  source: SchemaOfRequest,
+  authorization: Authorization | undefined,
+  idempotency: Idempotency | undefined,
+): SchemaOfRequest {
   const choose = authorization?.schemaFor;
   if (choose === undefined) return source;
   return {
     schemaFor: (request, connectionParams) =>
-      settle(source.schemaFor(request), (schema) => choose(schema, request, connectionParams)),
+      settle(
+        settle(source.schemaFor(request), (schema) => choose(schema, request, connectionParams)),
+        (schema) => idempotency?.withDirective(schema) ?? schema,
+      ),
     hasOneSchema: false,
   };
 }
@@ -226,9 +242,12 @@ function schemaSource(
   scope: OptionScope,
   schema: unknown,
   errors: ErrorSettings,
+  idempotency: Idempotency | undefined,
 ): SchemaOfRequest & { readonly one: GraphQLSchema | undefined } {
-  const served = (given: GraphQLSchema): GraphQLSchema =>
-    errors.capabilities ? withCapabilities(given, errors) : given;
+  const served = (given: GraphQLSchema): GraphQLSchema => {
+    const result = errors.capabilities ? withCapabilities(given, errors) : given;
+    return idempotency?.withDirective(result) ?? result;
+  };
   if (typeof schema !== 'function') {
     if (!(schema instanceof GraphQLSchema)) throw notASchema(scope, schema);
     assertValidSchema(schema);

@@ -73,7 +73,7 @@ export function createOperationFactory(
     const cachePolicy = caching?.policyOf(operation, account);
     const price = settings.price?.(operation, account);
     const requirement = settings.requirementOf?.(operation, account);
-    const prepared = {
+    const base = {
       ...operation,
       maxErrors,
       cachePolicy,
@@ -81,6 +81,11 @@ export function createOperationFactory(
       requirement,
       ...addIncremental(operation, execute, account),
     };
+    const compile = (part: ValidatedOperation): ExecuteOperation => engine(part, settings, account);
+    const prepared =
+      settings.idempotent === undefined
+        ? base
+        : { ...base, execute: settings.idempotent(base, settings, compile) };
     const secured =
       settings.secured === undefined
         ? prepared

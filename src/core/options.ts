@@ -7,6 +7,7 @@ import type { GuardedStore } from '../cache/store.ts';
 import type { OnError } from '../diagnostics/logging.ts';
 import { V17 } from '../execution/graphql-version.ts';
 import type { Caching, IncrementalFormat } from '../execution/types.ts';
+import type { Idempotency } from '../idempotency/options.ts';
 import type { CursorSettings } from '../live/cursors.ts';
 import {
   type Accepts,
@@ -82,6 +83,10 @@ export interface CoreSettings {
   readonly documents: unknown;
   /** The response cache; undefined if it is off. */
   readonly cacheStore?: GuardedStore | undefined;
+  /** Creates the idempotency of mutations; undefined without the option `idempotency`. */
+  readonly createIdempotency?:
+    | ((schema: unknown, report: (error: unknown) => void) => Idempotency)
+    | undefined;
   /** Counts the operations; undefined without the option `usage`. */
   readonly usage?: UsageRecorder | undefined;
   readonly limits: DocumentLimitSettings;
@@ -129,7 +134,10 @@ const documentLimitRules: Rules<DocumentLimitSettings> = {
 
 /** The rules of the options that HTTP and sockets share, except `limits`. */
 const coreRules: Rules<
-  Omit<CoreSettings, 'limits' | 'errors' | 'createCaching' | 'cacheStore' | 'cursorSettings' | 'usage'>
+  Omit<
+    CoreSettings,
+    'limits' | 'errors' | 'createCaching' | 'cacheStore' | 'cursorSettings' | 'createIdempotency' | 'usage'
+  >
 > = {
   context: notPromise('a value, or a function of the request, which may be async'),
   rootValue: notPromise('a value that is not a promise, or a synchronous function of the request'),

@@ -124,7 +124,13 @@ export interface ExecutionInputs {
    * The format of the payloads if the client accepts several; otherwise deferred parts are part of the
    * result.
    */
-  readonly incremental?: IncrementalFormat | undefined;
+  incremental?: IncrementalFormat | undefined;
+  /** Whether the execution continues when the client disconnects. */
+  outlivesClient?: boolean;
+  /** The place of the operation in a batch. */
+  readonly index?: BatchIndex | undefined;
+  /** Sets a header of the HTTP response; undefined over sockets. */
+  setHeader?(name: string, value: string): void;
   /** The cache policy of the execution; undefined if its result is not cached. */
   readonly caching?: ExecutionCaching | undefined;
   /** What the caller may see; undefined without the option `auth`. */
@@ -167,7 +173,7 @@ export interface ExecutionOutcome {
   /** The `extensions` in `body`, if the option `engine` returned some. */
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
   /** The HTTP status of a refused operation. @default 400 */
-  readonly status?: number;
+  readonly status?: number | undefined;
   /** All errors were masked by `maskError`; `errors` are created when they are read. */
   readonly isMasked?: boolean;
 }
@@ -249,6 +255,17 @@ export interface EngineSettings {
   guards?: Guards | undefined;
   /** Returns `execute` of an operation with the checks of its caller; undefined without the option `auth`. */
   secured?: ((operation: PreparedOperation, settings: EngineSettings) => ExecuteOperation) | undefined;
+  /**
+   * Returns `execute` of an operation, which executes each key once; `compile` creates it for a part of the operation.
+   * Undefined without the option `idempotency`.
+   */
+  idempotent?:
+    | ((
+        operation: PreparedOperation,
+        settings: EngineSettings,
+        compile: (part: ValidatedOperation) => ExecuteOperation,
+      ) => ExecuteOperation)
+    | undefined;
   /** Masks and formats the errors of one response, in order, and reports unexpected errors. */
   formatErrors(errors: readonly GraphQLError[], origin?: ErrorOrigin): readonly GraphQLFormattedError[];
   /**

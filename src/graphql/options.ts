@@ -19,6 +19,7 @@ import {
   resolveCoreOptions,
 } from '../core/options.ts';
 import { noteProductionDefaults } from '../diagnostics/logging.ts';
+import { createIdempotency } from '../idempotency/options.ts';
 import { resolveCursors } from '../live/cursors.ts';
 import { type EventStreamSettings, resolveEventStreams } from '../live/options.ts';
 import {
@@ -58,11 +59,12 @@ interface OwnSettings {
   readonly responseCache: unknown;
   readonly compress: unknown;
   readonly usage: unknown;
+  readonly idempotency: unknown;
 }
 
 /** The options of `graphqlHTTP` after checks, with defaults filled in. */
 export type HttpSettings = Omit<CoreSettings, 'limits'> &
-  Omit<OwnSettings, 'eventStreams' | 'httpCache' | 'responseCache' | 'compress' | 'usage'> & {
+  Omit<OwnSettings, 'eventStreams' | 'httpCache' | 'responseCache' | 'compress' | 'usage' | 'idempotency'> & {
     readonly usage: UsageRecorder | undefined;
     readonly limits: DocumentLimitSettings & OwnLimits;
     /** Undefined if event streams are off. */
@@ -123,6 +125,11 @@ const rules: Rules<OwnSettings> = {
   responseCache: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
   compress: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
   usage: rule<unknown>(undefined, isObject, "an object such as { file: 'usage.json' }"),
+  idempotency: rule<unknown>(
+    undefined,
+    isObject,
+    "an object such as { user: (req) => req.auth.sub, required: ['pay'] }",
+  ),
 };
 
 /** Checks the options of `graphqlHTTP` and fills in the defaults. */
@@ -157,6 +164,10 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
     compression: compressSettings && new Compression(compressSettings),
     passesRequest: hasFunctions(options),
     usage: settings.usage === undefined ? undefined : createUsage(settings.usage),
+    createIdempotency:
+      settings.idempotency === undefined
+        ? undefined
+        : (schema, report) => createIdempotency(settings.idempotency, schema, report),
     createCaching: caching && ((schema) => createCaching(schema, caching, cacheStore)),
     cacheStore,
   };

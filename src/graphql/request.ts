@@ -106,6 +106,7 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
   access: Access | undefined;
   /** Set before the execution if it continues when the client disconnects. */
   outlivesClient = false;
+  readonly index: GraphQLParams['index'] | undefined;
   /** Set before the execution if the result is changed after it, so that it must not be compressed already. */
   isExtended = false;
   readonly #exchange: Exchange;
@@ -114,7 +115,7 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
   constructor(
     exchange: Exchange,
     operationName: string | undefined,
-    { variables, extensions }: Pick<GraphQLParams, 'variables' | 'extensions'>,
+    { variables, extensions, index }: Pick<GraphQLParams, 'variables' | 'extensions' | 'index'>,
     contextValue: unknown,
     rootValue: unknown,
   ) {
@@ -124,6 +125,7 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
     this.contextValue = contextValue;
     this.variableValues = variables;
     this.extensions = extensions;
+    this.index = index;
     this.#exchange = exchange;
   }
 
@@ -133,7 +135,12 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
 
   get aborted(): boolean {
     // The signal may not exist: graphql 16 never reads it.
-    return hasNoReceiver(this.#exchange);
+    return !this.outlivesClient && hasNoReceiver(this.#exchange);
+  }
+
+  setHeader(name: string, value: string): void {
+    const { res } = this.#exchange;
+    if (!res.headersSent) res.setHeader(name, value);
   }
 
   get signal(): AbortSignal | undefined {

@@ -60,6 +60,8 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   incremental: IncrementalFormat | undefined;
   /** What the caller may see; undefined without the option `auth`. */
   access: Access | undefined;
+  /** Set before a mutation with an idempotency key, which continues without its client. */
+  outlivesClient?: boolean;
   /** Invalidates the response cache after a mutation; undefined without a cache. */
   caching: ExecutionCaching | undefined;
   /** False as soon as no more messages may be sent for the operation. */
@@ -119,7 +121,7 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
    * continues without its client.
    */
   get signal(): AbortSignal | undefined {
-    if (this.caching !== undefined) return undefined;
+    if (this.caching !== undefined || this.outlivesClient === true) return undefined;
     if (this.#abortController === undefined) {
       this.#abortController = new AbortController();
       if (!this.isLive) this.#abortController.abort();

@@ -21,6 +21,11 @@ export const DOCUMENT_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'docum
 export const PERSISTED_QUERY_OPTIONS: OptionScope = { ...DOCUMENT_OPTIONS, within: 'documents.apq' };
 export const UPLOAD_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'uploads', within: 'uploads' };
 export const AUTH_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'authorization', within: 'auth' };
+export const IDEMPOTENCY_OPTIONS: OptionScope = {
+  name: 'graphqlHTTP',
+  page: 'idempotency',
+  within: 'idempotency',
+};
 export const COST_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'cost', within: 'cost' };
 export const USAGE_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'usage', within: 'usage' };
 export const BUDGET_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'cost', within: 'budget' };

@@ -259,6 +259,8 @@ const FAMILIES = {
     ...each(graphqlHTTP(schema, { responseCache: true }).invalidate, 7, [7], null, ['a', undefined]),
     ...api({ cost: 'on' }, { cost: 1000 }, { cost: { max: 5 } }, { cost: { maxCost: 0 } }),
     ...api({ cost: { maxCost: '500' } }),
+    ...api({ idempotency: true }, { idempotency: {} }, { idempotency: { user: () => null, store: {} } }),
+    ...api({ idempotency: { user: () => null, required: ['helo'] } }),
     ...api({ usage: true }, { usage: { file: '' } }, { usage: { redis: {} } }, { usage: { files: 'a' } }),
     ...api({ usage: { file: 'a', write: () => 1 } }, { usage: { days: 0 } }),
     ...api({ budget: {} }, { budget: { limit: 1.5 } }, { budget: { limit: 1, redis: {} } }),

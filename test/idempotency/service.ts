@@ -1,0 +1,148 @@
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buildSchema, GraphQLError, type GraphQLSchema } from 'graphql';
+import { graphqlHTTP, Upload } from '../../middleware/graphql.ts';
+import type { ConnectRequest } from '../../types/connect.ts';
+import type { GraphQLOptions } from '../../types/graphql.ts';
+import type { IdempotencyOptions } from '../../types/idempotency.ts';
+
+export const SDL = `
+  scalar Upload
+  type Query { count: Int! }
+  type Payment { id: ID! amount: Int! late: String }
+  input Payee { name: String! city: String }
+  type Mutation {
+    pay(amount: Int!, to: Payee): Payment!
+    refund(amount: Int!): Payment
+    fail(kind: String): Payment
+    store(file: Upload!): String
+  }
+`;
+
+/** What the resolvers have done, and what they wait for. */
+export class Effects {
+  count = 0;
+  failures = 0;
+  readonly #gates: (() => void)[] = [];
+  isGated = false;
+
+  /** Lets the resolvers that wait continue. */
+  open(): void {
+    this.isGated = false;
+    for (const open of this.#gates.splice(0)) open();
+  }
+
+  get waiting(): number {
+    return this.#gates.length;
+  }
+
+  async pass(): Promise<void> {
+    if (this.isGated) await new Promise<void>((resolve) => this.#gates.push(resolve));
+  }
+}
+
+export function createSchema(effects: Effects): GraphQLSchema {
+  const schema = buildSchema(SDL);
+  Object.assign(schema.getType('Upload') ?? {}, Upload);
+  const pay = async (_: unknown, { amount }: { readonly amount: number }): Promise<object> => {
+    const id = ++effects.count;
+    await effects.pass();
+    return { id, amount, late: () => new Promise((resolve) => setImmediate(resolve, 'late')) };
+  };
+  const fields = schema.getMutationType()?.getFields() ?? {};
+  const resolvers = {
+    pay,
+    refund: pay,
+    fail: (_: unknown, { kind }: { readonly kind: string }) => {
+      effects.count++;
+      effects.failures++;
+      if (kind === 'bug') throw new Error('secret');
+      const http = { status: 402, headers: { 'x-reason': 'funds' } };
+      throw new GraphQLError('No funds', { extensions: { code: 'FUNDS', http } });
+    },
+    store: async (_: unknown, { file }: { readonly file: Upload }) => {
+      effects.count++;
+      return file.text();
+    },
+  };
+  for (const [name, resolve] of Object.entries(resolvers)) Object.assign(fields[name] ?? {}, { resolve });
+  Object.assign(schema.getQueryType()?.getFields()['count'] ?? {}, { resolve: () => effects.count });
+  return schema;
+}
+
+export const userOf = ({ headers }: Pick<ConnectRequest, 'headers'>): string | null =>
+  headers['x-user'] === undefined ? null : String(headers['x-user']);
+
+export interface Answer {
+  readonly status: number;
+  readonly replayed: boolean;
+  readonly headers: Headers;
+  readonly data: Readonly<Record<string, unknown>> | null | undefined;
+  readonly codes: readonly unknown[];
+  readonly body: string;
+}
+
+export interface Service {
+  readonly url: string;
+  readonly effects: Effects;
+  readonly server: http.Server;
+  readonly reports: unknown[];
+  post(body: object, headers?: Readonly<Record<string, string>>): Promise<Answer>;
+}
+
+const servers: http.Server[] = [];
+
+export async function serve(
+  idempotency: Partial<IdempotencyOptions> = {},
+  options: GraphQLOptions = {},
+): Promise<Service> {
+  const effects = new Effects();
+  const reports: unknown[] = [];
+  const handler = graphqlHTTP(createSchema(effects), {
+    onError: (error) => void reports.push(error),
+    idempotency: { user: userOf, ...idempotency },
+    ...options,
+  });
+  const server = http.createServer(handler);
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return { url, effects, server, reports, post: (body, headers = {}) => post(url, body, headers) };
+}
+
+export async function post(
+  url: string,
+  body: object,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
+  const isForm = body instanceof FormData;
+  const type = isForm ? { 'x-requested-with': 'test' } : { 'content-type': 'application/json' };
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { ...type, ...headers },
+    body: isForm ? body : JSON.stringify(body),
+  });
+  return toAnswer(response.status, response.headers, await response.text());
+}
+
+function toAnswer(status: number, headers: Headers, body: string): Answer {
+  const parsed = body.startsWith('{') ? JSON.parse(body) : {};
+  const codes = (parsed.errors ?? []).map(
+    ({ extensions }: { extensions?: { code?: unknown } }) => extensions?.code,
+  );
+  return {
+    status,
+    replayed: headers.get('idempotency-replayed') === 'true',
+    headers,
+    data: parsed.data,
+    codes,
+    body,
+  };
+}
+
+export async function closeServices(): Promise<void> {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
