@@ -6,7 +6,9 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { brokenLinks } from './links.mjs';
+import { writeTwins } from './markdown.mjs';
 
+const REPOSITORY = 'https://github.com/espalier-js/espalier';
 const here = fileURLToPath(new URL('.', import.meta.url));
 const root = resolve(here, '..');
 const { values } = parseArgs({
@@ -67,4 +69,5 @@ function build({ name, ref, path, docs, out: target }) {
     stdio: 'inherit',
   });
   if (status !== 0) process.exit(status ?? 1);
+  writeTwins(target, { docs, source: `${REPOSITORY}/blob/${ref}` });
 }

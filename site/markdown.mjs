@@ -13,7 +13,6 @@ export function slugify(text) {
 
 /** A plugin of markdown-it. `docs` is the folder of the pages, `source` the URL of the repository's files. */
 export function forSite(md, { docs, source }) {
-  const root = dirname(docs);
   md.core.ruler.push('espalier', ({ tokens, env }) => {
     const folder = dirname(join(docs, env.relativePath.replace(/^index\.md$/, 'README.md')));
     // The first screen of the site has the title already.
@@ -25,7 +24,8 @@ export function forSite(md, { docs, source }) {
     });
     for (const { children } of tokens) {
       for (const token of children ?? []) {
-        if (token.type === 'link_open') token.attrSet('href', linkFor(token.attrGet('href'), folder));
+        if (token.type === 'link_open')
+          token.attrSet('href', linkFor(token.attrGet('href'), folder, { docs, source }));
         if (token.type === 'image' && token.attrGet('src').endsWith('.svg')) asFigure(token, folder);
       }
     }
@@ -63,15 +63,6 @@ export function forSite(md, { docs, source }) {
     close.tag = 'td';
   }
 
-  /** Links out of docs/ lead to the repository. */
-  function linkFor(href, folder) {
-    if (/^(?:[a-z]+:|#|\/)/i.test(href)) return href;
-    const path = resolve(folder, href.replace(/#.*$/, ''));
-    if (!relative(docs, path).startsWith('..')) return href.replace(/\bREADME\.md/, 'index.md');
-    const kind = existsSync(path) && statSync(path).isDirectory() ? 'tree' : 'blob';
-    return `${source.replace('/blob/', `/${kind}/`)}/${relative(root, path)}${/#.*$/.exec(href)?.[0] ?? ''}`;
-  }
-
   /** The site has a switch for the colour scheme, which an <img> cannot see: each drawing becomes two. */
   function asFigure(token, folder) {
     const file = resolve(folder, token.attrGet('src'));
@@ -82,6 +73,34 @@ export function forSite(md, { docs, source }) {
     token.type = 'html_inline';
     token.content = `<span class="figure" tabindex="0" role="group" aria-label="${alt}">${image('light')}${image('dark')}</span>`;
     token.children = null;
+  }
+}
+
+/** Links out of docs/ lead to the repository. */
+function linkFor(href, folder, { docs, source }) {
+  if (/^(?:[a-z]+:|#|\/)/i.test(href)) return href;
+  const path = resolve(folder, href.replace(/#.*$/, ''));
+  if (!relative(docs, path).startsWith('..')) return href.replace(/\bREADME\.md/, 'index.md');
+  const kind = existsSync(path) && statSync(path).isDirectory() ? 'tree' : 'blob';
+  return `${source.replace('/blob/', `/${kind}/`)}/${relative(dirname(docs), path)}${/#.*$/.exec(href)?.[0] ?? ''}`;
+}
+
+/** Writes the pages of docs/ as Markdown beside those of the site, with links that are right there. Pictures stay in the repository. */
+export function writeTwins(out, { docs, source }) {
+  for (const name of readdirSync(docs, { recursive: true, encoding: 'utf8' })) {
+    if (!name.endsWith('.md')) continue;
+    const folder = dirname(join(docs, name));
+    const link = (href) =>
+      /^(?:[a-z]+:|#|\/)/i.test(href) || /\.md(?:#|$)/.test(href)
+        ? linkFor(href, folder, { docs, source })
+        : `${source}/${relative(dirname(docs), resolve(folder, href))}`;
+    const text = readFileSync(join(docs, name), 'utf8');
+    const twin = join(out, name.replace(/\bREADME\.md$/, 'index.md'));
+    mkdirSync(dirname(twin), { recursive: true });
+    writeFileSync(
+      twin,
+      text.replace(/\]\(([^()\s]+)\)/g, (_, href) => `](${link(href)})`),
+    );
   }
 }
 

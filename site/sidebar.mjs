@@ -16,6 +16,7 @@ const PARTS = [
       ['Static files', 'static-files.md'],
       ['HTML pages', 'pages.md'],
       ['Assets of earlier builds', 'deployments.md'],
+      ['Markdown, AVIF, WebP', 'variants.md'],
       ['Compressing files', 'static-compression.md'],
       ['Memory and other sources', 'static-sources.md'],
       ['Freshness and safety', 'static-freshness.md'],

@@ -159,6 +159,13 @@ export interface StaticFilesOptions {
    */
   keep?: KeepOptions | undefined;
   /**
+   * The extensions of files beside a file that show the same in another format: `'md'` for pages, `'avif'` and `'webp'` for
+   * images. A client that names the type in `Accept`, and does not prefer the file, gets `guide.md` or `guide.html.md` for
+   * `guide.html`. The order decides among types that the client weights equally.
+   * @default [] (none)
+   */
+  variants?: readonly Variant[] | undefined;
+  /**
    * Limits of the memory cache. `false` caches no bodies.
    * @default an eighth of the memory, at most 256 MiB for all middlewares; 8 MiB per file; always revalidated
    */
@@ -231,6 +238,9 @@ export interface PagePolicyOptions {
    */
   nonce?: boolean | ((req: IncomingMessage, res: ServerResponse) => string) | undefined;
 }
+
+/** The extension of a file that shows the same as a page or an image in another format. */
+export type Variant = 'md' | 'avif' | 'webp';
 
 /** A content coding for which a compressed copy may exist: `.br`, `.zst` or `.gz`. */
 export type Precompressed = 'br' | 'zstd' | 'gzip';

@@ -121,6 +121,21 @@ const HEADERS: TextCacheLimits = { entries: 32, length: 512 };
 export const cacheByHeader = <T>(parse: (header: string) => T): ((header: string) => T) =>
   cacheByText(parse, HEADERS);
 
+/** The weight of a media type, 0 to 1, and whether the header lists the type itself. */
+interface TypeWeight {
+  readonly quality: number;
+  readonly isNamed: boolean;
+}
+
+/** Parses `Accept` for types without parameters. A header that is too long accepts all types and names none. */
+export const acceptedTypes: (accept: string) => (type: string) => TypeWeight = cacheByHeader((accept) => {
+  const ranges = isTooLong(accept) ? [{ type: '*/*', quality: 1, position: 0 }] : parseAccept(accept);
+  return (type) => {
+    const range = mostSpecific(type, ranges);
+    return { quality: range?.quality ?? 0, isNamed: range?.type === type };
+  };
+});
+
 /** Caches the results of `parse` by text. A full cache is emptied. */
 export function cacheByText<T>(
   parse: (text: string) => T,

@@ -9,6 +9,7 @@ import type { Dependency } from './load.ts';
 import type { CacheSettings } from './options.ts';
 import type { Page } from './pages.ts';
 import type { FileVersion, NotFound } from './root.ts';
+import type { Variant } from './variants.ts';
 
 /** The content of a file that may be compressed. */
 export interface FileContent {
@@ -36,6 +37,8 @@ export interface LoadedFile {
   readonly page: Page | undefined;
   /** Asked in each check whether the file is still right, in addition to its dependencies; undefined for most files. */
   readonly watched: { isCurrent(): boolean } | undefined;
+  /** Files beside this one that show the same in other formats; undefined for most files. */
+  readonly variants: readonly Variant[] | undefined;
   /** Representations from precompressed copies; empty for most files. */
   readonly precompressed: readonly Representation[];
   /** Codings that are created while the file is served; undefined without the option `compress`. */

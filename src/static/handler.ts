@@ -40,6 +40,7 @@ import {
 } from './respond.ts';
 import { assertPages, RootDirectory } from './root.ts';
 import type { SourceFiles } from './source.ts';
+import { selectVariant } from './variants.ts';
 
 /** Responds to one request, or calls `next`. */
 type StaticHandler = (req: ConnectRequest, res: ServerResponse, next: NextFunction) => void;
@@ -185,6 +186,10 @@ export class FileRequest implements Waiter, RequestTriple {
   readonly wasStarted: boolean;
   /** The status of the response: 404 for the page of the option `notFound`, or a status that other code has set. */
   status = 200;
+  /** The entry of the file whose variant is sent; undefined for all other files. */
+  original: CacheEntry | undefined = undefined;
+  /** Whether `Accept` still has to decide between the variants of the file. */
+  mayVary = true;
   /** The number of changes of the file between its check and its response. */
   retries = 0;
   /** Whether the ETag of the file was computed for this request. */
@@ -239,9 +244,18 @@ function respond(request: FileRequest, error: unknown, result: LoadResult | unde
   else if (wasStarted && result.kind !== 'not-found') request.next(startedBefore());
   else if (result.kind === 'file') respondWithFile(request, result);
   else if (result.kind === 'busy') sendUnavailable(request);
+  else if (request.original !== undefined) sendOriginal(request, request.original);
   else if (result.kind === 'not-found') respondNotFound(request, result);
   else if (request.context.settings.redirect) redirectToSlash(request, lastSegment(request.entry.urlPath));
   else respondNotFound(request, { reason: 'a directory' });
+}
+
+/** Sends the file whose variant has disappeared after it was selected. */
+function sendOriginal(request: FileRequest, original: CacheEntry): void {
+  request.res.removeHeader('Content-Location');
+  request.original = undefined;
+  request.entry = original;
+  serve(request);
 }
 
 /** The headers were sent before the request arrived here: without an error, the client would wait for the end. */
@@ -278,6 +292,7 @@ function respondNotFound(request: FileRequest, cause: NotServed): void {
     return;
   }
   if (page !== fallback) request.status = 404;
+  request.mayVary = false;
   const entry = cache.getOrCreate(page);
   cache.use(entry);
   lookUp(request, entry);
@@ -288,6 +303,16 @@ function respondWithFile(request: FileRequest, file: LoadedFile): void {
   if (request.wasStarted) {
     request.next(startedBefore());
     return;
+  }
+  if (file.variants !== undefined && request.mayVary) {
+    request.mayVary = false;
+    const variant = selectVariant(request, file);
+    if (variant !== undefined) {
+      request.original = request.entry;
+      request.entry = request.context.cache.getOrCreate(variant.path);
+      serve(request);
+      return;
+    }
   }
   if (file.page !== undefined && file.uncompressed.body === undefined) {
     makeAgain(request, file);

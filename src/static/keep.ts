@@ -66,7 +66,14 @@ export class KeptFiles {
     this.#build = build;
     this.#settings = settings;
     // A copy has the time of its last use, and only exact names are kept.
-    this.#static = { ...statics, lastModified: false, extensions: [], index: [], cleanUrls: false };
+    this.#static = {
+      ...statics,
+      lastModified: false,
+      extensions: [],
+      index: [],
+      cleanUrls: false,
+      variants: [],
+    };
     this.#refresh();
     const self = new WeakRef(this);
     const timer = setInterval(() => {

@@ -25,10 +25,12 @@ import {
   type OpenFileVersion,
   sameContent,
 } from './root.ts';
+import { findVariants } from './variants.ts';
 
 const MAX_ATTEMPTS = 16;
 // Shared by all files without compressed copies.
 const NONE: readonly Representation[] = [];
+const NO_VARIANTS = { variants: undefined, dependencies: [] };
 
 /** A path whose stat decided the result, with the version that was found; undefined: there was no file. */
 export interface Dependency {
@@ -163,12 +165,14 @@ interface Parts {
 }
 
 async function assemble(parts: Parts): Promise<LoadedFile> {
-  const { found, file, snapshot, settings } = parts;
+  const { files, found, file, snapshot, settings } = parts;
   const { path, filePath } = found;
   const { realPath } = file;
   const type = mediaTypeOf(path);
   const content = await contentOf(parts);
   const { copies, page } = content;
+  const { variants, dependencies } =
+    settings.variants.length === 0 ? NO_VARIANTS : await findVariants(files, filePath, settings);
   const cacheControl = settings.cacheControl(filePath);
   const { vary, useAsDictionary, create } = codingsFor(parts, content, type, cacheControl);
   const { acceptRanges } = settings;
@@ -180,10 +184,11 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
   const uncompressed = representationOf(shown, common, settings, content.size);
   return {
     kind: 'file',
-    dependencies: [...found.dependencies, uncompressed, ...content.dependencies],
+    dependencies: [...found.dependencies, uncompressed, ...content.dependencies, ...dependencies],
     uncompressed,
     page: page?.page,
     watched: page?.page,
+    variants,
     ...create(realPath, uncompressed),
     precompressed:
       copies.length === 0 ? NONE : copies.map((copy) => representationOf(copy, common, settings)),

@@ -10,6 +10,7 @@ import type {
   Precompressed,
   StaticCacheOptions,
   StaticFilesOptions,
+  Variant,
 } from '../../types/static.ts';
 import {
   assertCalled,
@@ -166,6 +167,7 @@ type ResolvedOptions = WithDefaults<Omit<StaticFilesOptions, WithoutDefault>> &
 
 const MIB: number = 1 << 20;
 const CODINGS: readonly Precompressed[] = ['br', 'zstd', 'gzip'];
+const VARIANTS: readonly Variant[] = ['md', 'avif', 'webp'];
 
 const isFileName = (value: unknown): boolean => isString(value) && /^[^/\\\0]+$/.test(value);
 const isFileNames = isListOf(isFileName);
@@ -214,6 +216,7 @@ const RULES: Rules<ResolvedOptions> = {
   compress: rule<boolean | CompressOptions>(false, isEither(isBoolean, isObject), 'a boolean, or an object'),
   pages: rule(undefined, isObject, 'an object with config, csp or integrity'),
   keep: rule(undefined, isObject, 'an object with directory, days or maxBytes'),
+  variants: rule<readonly Variant[]>([], isListOf(isOneOf(...VARIANTS)), "a list of 'md', 'avif', 'webp'"),
   cache: rule(undefined, isEither(isOneOf(false), isObject), 'false, or an object'),
   setHeaders: optionalFunction(),
 };
@@ -410,6 +413,8 @@ export interface StaticSettings {
   readonly compress: CompressSettings | undefined;
   readonly pages: PageSettings | undefined;
   readonly keep: KeepSettings | undefined;
+  /** Extensions of files that show the same in other formats, in the order of preference. */
+  readonly variants: readonly Variant[];
   readonly cache: CacheSettings;
   readonly setHeaders: StaticFilesOptions['setHeaders'];
   /** Whether to refuse names that Windows maps to another file or to a device. */
@@ -463,6 +468,7 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     compress: withKept(resolveCompressOptions(options.compress), keep),
     pages: resolvePagesOptions(options.pages),
     keep,
+    variants: options.variants,
     cache,
     setHeaders,
     rejectWindowsNames: process.platform === 'win32',

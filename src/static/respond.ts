@@ -470,6 +470,7 @@ export function sendStatus(
   headers: Headers = {},
 ): void {
   removeContentHeaders(res);
+  res.removeHeader('Content-Location');
   const body = `${STATUS_CODES[status]}\n`;
   const common = { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' };
   writeReply(req, res, { status, headers: { ...common, ...headers }, body });

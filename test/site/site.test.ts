@@ -339,6 +339,24 @@ it('examples/docs-site sends pages with a strict policy, files that never change
   expect([absent.status, await absent.text()]).toEqual([404, expect.stringContaining('404')]);
 });
 
+it('examples/docs-site sends the pages as Markdown to programs that ask for it, with links that lead to pages', async () => {
+  for (const path of paths) {
+    const accept = 'text/markdown, text/html;q=0.9';
+    const response = await fetch(`${server.url}${path}`, { headers: { accept } });
+    const { headers } = response;
+    expect([path, headers.get('content-type')]).toEqual([path, 'text/markdown; charset=utf-8']);
+    const base = new URL(String(headers.get('content-location')), `${server.url}${path}`);
+    const text = (await response.text()).replace(/```[\s\S]*?```/g, '');
+    const links = [...text.matchAll(/\]\(([^()\s]+)\)/g)].map(([, link = '']) => link);
+    for (const link of links.filter((each) => !/^(?:#|[a-z]+:)/.test(each))) {
+      const file = join(out, new URL(link, base).pathname);
+      expect([path, link, existsSync(file)]).toEqual([path, link, true]);
+    }
+  }
+  const { headers } = await fetch(`${server.url}/static-files`, { headers: { accept: 'text/html' } });
+  expect(headers.get('link')).toBe('<./static-files.md>; rel="alternate"; type="text/markdown"');
+});
+
 it('examples/docs-site says how to build the pages if there are none', async () => {
   const { code, output } = await failExample('docs-site/server', {
     SITE_DIR: join(root, 'artifacts/absent'),

@@ -1,0 +1,130 @@
+import type { IncomingMessage } from 'node:http';
+import type { Variant as VariantName } from '../../types/static.ts';
+import { acceptedTypes } from '../http/negotiation.ts';
+import { addVary } from '../http/reply.ts';
+import type { LoadedFile } from './cache.ts';
+import type { FileRequest } from './handler.ts';
+import type { Dependency, Files } from './load.ts';
+import { mediaTypeOf } from './media-types.ts';
+import type { StaticSettings } from './options.ts';
+import { hasDotSegment, isServedName } from './path.ts';
+import { mountSegmentWithoutSlash } from './respond.ts';
+import { isPermissionError } from './root.ts';
+
+/** A file beside another one that shows the same in another format. */
+export interface Variant {
+  /** The path below the root. */
+  readonly path: string;
+  /** The media type without parameters. */
+  readonly type: string;
+}
+
+/** What a file is, for which a variant may exist. */
+const ORIGINALS: Readonly<Record<VariantName, RegExp>> = {
+  md: /^text\/html/,
+  avif: /^image\//,
+  webp: /^image\//,
+};
+
+/** Finds the variants of a file in the order of the option, and all paths whose stat decided the result. */
+export async function findVariants(
+  files: Files,
+  filePath: string,
+  settings: StaticSettings,
+): Promise<{ readonly variants: LoadedFile['variants']; readonly dependencies: readonly Dependency[] }> {
+  const variants: Variant[] = [];
+  const dependencies: Dependency[] = [];
+  const original = mediaTypeOf(filePath);
+  const stem = filePath.replace(/\.[^./]*$/, '');
+  for (const extension of settings.variants) {
+    if (!ORIGINALS[extension].test(original)) continue;
+    for (const path of [`${stem}.${extension}`, `${filePath}.${extension}`]) {
+      if (path === filePath || !mayBeServed(path, settings)) continue;
+      const dependency = { path: files.pathOf(path), version: (await fileAt(files, path))?.version };
+      dependencies.push(dependency);
+      if (!(await isServed(files, dependency, settings))) continue;
+      variants.push({ path, type: essenceOf(mediaTypeOf(path)) });
+      break;
+    }
+  }
+  return { variants: variants.length > 0 ? variants : undefined, dependencies };
+}
+
+async function fileAt(files: Files, path: string): ReturnType<Files['stat']> {
+  const found = await files.stat(files.pathOf(path));
+  return found?.kind === 'file' ? found : undefined;
+}
+
+/** The rules of a request path hold for a path that is derived from one. */
+function mayBeServed(path: string, settings: StaticSettings): boolean {
+  if (settings.dotfiles !== 'allow' && hasDotSegment(path)) return false;
+  return isServedName(path.slice(path.lastIndexOf('/') + 1), settings);
+}
+
+/** Whether a file can be opened, and is not outside the root. */
+async function isServed(
+  files: Files,
+  { path, version }: Dependency,
+  settings: StaticSettings,
+): Promise<boolean> {
+  if (version === undefined) return false;
+  try {
+    const file = await files.open(path, version, settings);
+    if (file === undefined || 'kind' in file) return false;
+    file.close();
+    return true;
+  } catch (error) {
+    if (isPermissionError(error)) return false;
+    throw error;
+  }
+}
+
+/**
+ * Selects the variant that a client names in `Accept` and prefers at least as much as the file. Adds the headers of the
+ * negotiation to the response.
+ */
+export function selectVariant({ req, res, entry }: FileRequest, file: LoadedFile): Variant | undefined {
+  const { variants = [], uncompressed } = file;
+  addVary(res, 'Accept');
+  const best = bestOf(variants, essenceOf(uncompressed.metadata.type), req.headers.accept);
+  if (best !== undefined) {
+    res.setHeader('Content-Location', referenceTo(best, req, entry.urlPath));
+    return best;
+  }
+  for (const variant of variants.filter(({ type }) => type === 'text/markdown')) {
+    const link = `<${referenceTo(variant, req, entry.urlPath)}>; rel="alternate"; type="text/markdown"`;
+    const given = res.getHeader('Link');
+    res.setHeader('Link', given === undefined ? link : [given, link].flat().map(String));
+  }
+  return undefined;
+}
+
+function bestOf(
+  variants: readonly Variant[],
+  original: string,
+  accept: string | undefined,
+): Variant | undefined {
+  // Browsers accept all types. A client has to name the type of a variant.
+  if (accept === undefined) return undefined;
+  const weightOf = acceptedTypes(accept);
+  let least = weightOf(original).quality;
+  let best: Variant | undefined;
+  for (const variant of variants) {
+    const { quality, isNamed } = weightOf(variant.type);
+    if (!isNamed || quality === 0 || quality < least || (best !== undefined && quality === least)) continue;
+    least = quality;
+    best = variant;
+  }
+  return best;
+}
+
+/** A reference from the URL of a request to a file beside the file that it names. It is right behind every proxy. */
+function referenceTo({ path }: Variant, req: IncomingMessage, urlPath: string): string {
+  const name = encodeURIComponent(path.slice(path.lastIndexOf('/') + 1));
+  const mount = urlPath === '/' ? mountSegmentWithoutSlash(req) : undefined;
+  if (mount !== undefined) return `./${mount}/${name}`;
+  const hasExtraSlash = !urlPath.endsWith('/') && /^[^?]*\/(?:\?|$)/.test(req.url ?? '');
+  return `${hasExtraSlash ? '../' : './'}${name}`;
+}
+
+const essenceOf = (type: string): string => type.split(';', 1)[0] as string;
