@@ -89,15 +89,15 @@ function isCacheControl(value: unknown): value is string | boolean {
 }
 
 /** Combines the options `cacheControl`, `maxAge` and `immutable` into one function of the file. */
-function cacheControlFor(
-  option: NonNullable<StaticFilesOptions['cacheControl']>,
-  maxAge: StaticFilesOptions['maxAge'],
-  immutable: NonNullable<StaticFilesOptions['immutable']>,
-  isSinglePage = false,
-): FileCacheControl {
+function cacheControlFor({
+  cacheControl: option,
+  maxAge,
+  immutable,
+  fallback,
+}: Pick<ResolvedOptions, 'cacheControl' | 'maxAge' | 'immutable' | 'fallback'>): FileCacheControl {
   if (option === false) return () => undefined;
   if (typeof option === 'string') return () => option;
-  const byAge = cacheControlByAge(maxAge, immutable, isSinglePage);
+  const byAge = cacheControlByAge(maxAge, immutable, fallback !== undefined);
   if (option === true) return byAge;
   return (filePath) => {
     const value = assertSync(option(filePath), STATIC_OPTIONS, 'cacheControl');
@@ -457,12 +457,7 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     etag: options.etag === false ? 'none' : options.etag === 'stat' ? 'stat' : 'content',
     lastModified,
     acceptRanges,
-    cacheControl: cacheControlFor(
-      options.cacheControl,
-      options.maxAge,
-      options.immutable,
-      fallback !== undefined,
-    ),
+    cacheControl: cacheControlFor(options),
     extensions,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
     compress: withKept(resolveCompressOptions(options.compress), keep),
