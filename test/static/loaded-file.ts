@@ -29,6 +29,7 @@ export function loadedFile(
     uncompressed,
     page: undefined,
     watched: undefined,
+    variants: undefined,
     precompressed: [],
     createdCodings: undefined,
     deltas: undefined,
