@@ -1,5 +1,5 @@
 // The programs that tests start besides Node. node scripts/test/programs.mjs prints the Debian packages of the missing ones.
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 
 /**
@@ -14,6 +14,7 @@ export const PROGRAMS = [
     macos: 'redis',
     modules: ['test/redis.ts', 'test/redis-sentinel.ts'],
   },
+  { name: 'initdb', debian: 'postgresql', macos: 'postgresql@17', modules: ['test/postgres.ts'] },
   { name: 'nginx', debian: 'nginx-light', macos: 'nginx' },
   { name: 'caddy', debian: 'caddy', macos: 'caddy' },
   { name: 'haproxy', debian: 'haproxy', macos: 'haproxy' },
@@ -21,8 +22,16 @@ export const PROGRAMS = [
   { name: 'curl', debian: 'curl', macos: 'curl' },
 ];
 
+// Debian has a folder for each version of PostgreSQL.
+const POSTGRES = '/usr/lib/postgresql';
+const versions = existsSync(POSTGRES) ? readdirSync(POSTGRES) : [];
 // Servers are in /usr/sbin, which only root has in PATH.
-const FOLDERS = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin'];
+const FOLDERS = [
+  ...(process.env.PATH ?? '').split(delimiter),
+  '/usr/sbin',
+  '/usr/local/sbin',
+  ...versions.map((version) => join(POSTGRES, version, 'bin')),
+];
 const CHROMIUM = [
   ...['chromium', 'chromium-browser', 'google-chrome'].flatMap((name) =>
     FOLDERS.map((folder) => join(folder, name)),
