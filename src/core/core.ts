@@ -56,7 +56,7 @@ export interface GraphQLCore {
   readonly maxVariables: number;
   /** Whether the option `context` is a function. */
   readonly hasContextFunction: boolean;
-  /** Whether `rootValue`, `introspection` or `documents.only` is a function of the request or WebSocket. */
+  /** Whether `rootValue`, `introspection`, `documents.only` or `idempotency.user` is a function of the request or WebSocket. */
   readonly readsSource: boolean;
   /**
    * Returns the context value: the value of the option, or the return value of its function for the request
@@ -213,9 +213,10 @@ function createRootValue(rootValue: unknown): GraphQLCore['rootValueFor'] {
 }
 
 /** Whether a function of the options gets the request or WebSocket. */
-function readsSource({ documents, introspection, rootValue }: CoreSettings): boolean {
+function readsSource({ documents, introspection, rootValue, createIdempotency }: CoreSettings): boolean {
   const { only } = (documents ?? {}) as { readonly only?: unknown };
-  return [rootValue, introspection, only].some((each) => typeof each === 'function');
+  // The wing has a required function, `user`.
+  return [rootValue, introspection, only, createIdempotency].some((each) => typeof each === 'function');
 }
 
 /** Replaces the schema by that of the caller, with the option `auth.schemaFor`. */
