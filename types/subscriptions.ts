@@ -155,8 +155,12 @@ export interface SubscriptionOptions {
   limits?: SubscriptionLimits | undefined;
   /** `'oldest'`: a slow client loses its oldest events instead of its connection. @default false */
   drop?: false | 'oldest' | undefined;
-  /** Compresses messages from 1 KiB for clients that offer it. Costs memory per socket, and shared writes. @default false */
-  perMessageDeflate?: boolean | undefined;
+  /**
+   * `'shared'`: compresses the messages to clients that offer it (RFC 7692) without context takeover, so that an event is
+   * compressed once for all sockets: events of several sockets from 128 bytes, other messages from 1 KiB.
+   * @default false
+   */
+  perMessageDeflate?: false | 'shared' | undefined;
   /**
    * Returns the share key of a subscription. Subscriptions with equal document, operation name, variables and
    * key have one source, one execution and one serialisation per event, with the context of the first one.

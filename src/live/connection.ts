@@ -87,6 +87,8 @@ interface OpenedWebSocket {
   readonly protocol: SubscriptionProtocol;
   /** Whether code of the application has run on the request: it may have opened an AsyncLocalStorage. */
   readonly hasContext: boolean;
+  /** Whether we compress messages if the client has agreed; foreign servers compress them themselves. */
+  readonly deflates: boolean;
 }
 
 /** One WebSocket connection. A class, so that methods take no memory per connection. */
@@ -125,7 +127,7 @@ export class Connection implements LiveConnection {
   #refusals = 0;
 
   constructor(services: ConnectionServices, opened: OpenedWebSocket) {
-    const { websocket, request, socket, protocol, hasContext } = opened;
+    const { websocket, request, socket, protocol, hasContext, deflates } = opened;
     const { context, scheduler, timer, settings } = services;
     this.#inContext = hasContext ? AsyncLocalStorage.snapshot() : undefined;
     this.services = services;
@@ -135,7 +137,7 @@ export class Connection implements LiveConnection {
     websocket.request = request;
     this.#context = new ConnectionContext(context, websocket);
     if (context.exposesRequest) exposeRequest(websocket, request);
-    this.queue = new SocketQueue(websocket, socket, scheduler);
+    this.queue = new SocketQueue(websocket, socket, scheduler, deflates);
     this.session = createSession(protocol, this);
     this.#deadlines = new Deadlines(timer, settings.keepAlive);
     this.#initBy = timer.now() + settings.limits.initTimeout;

@@ -1,5 +1,6 @@
 import type { Duplex, Writable } from 'node:stream';
 import type { WebSocketLike } from '../../types/subscriptions.ts';
+import { deflated } from './deflate.ts';
 import {
   CHUNK_SIZE,
   type Envelope,
@@ -19,11 +20,19 @@ export class SocketQueue extends OutputQueue {
   readonly #websocket: WebSocketLike;
   /** The underlying socket, if we may write frames to it; undefined if extensions transform them. */
   readonly #socket: Duplex | undefined;
+  /** Whether messages may be compressed, as the option `perMessageDeflate` has negotiated. */
+  readonly #deflates: boolean;
 
-  constructor(websocket: WebSocketLike, socket: Duplex | undefined, scheduler: FlushScheduler) {
+  constructor(
+    websocket: WebSocketLike,
+    socket: Duplex | undefined,
+    scheduler: FlushScheduler,
+    isShared: boolean,
+  ) {
     super(scheduler);
     this.#websocket = websocket;
-    this.#socket = websocket.extensions === '' ? socket : undefined;
+    this.#deflates = isShared && websocket.extensions !== '';
+    this.#socket = this.#deflates || websocket.extensions === '' ? socket : undefined;
   }
 
   protected get sentBytes(): number {
@@ -46,7 +55,7 @@ export class SocketQueue extends OutputQueue {
   protected write(messages: Messages): void {
     if (!isOpen(this.#websocket)) return;
     if (this.#socket !== undefined) {
-      writeFrames(this.#socket, messages);
+      writeFrames(this.#socket, this.#deflates ? deflated(messages) : messages);
       return;
     }
     const { envelopes, bodies } = messages;
@@ -96,7 +105,8 @@ export function writeFrames(socket: Writable, messages: Messages): void {
     const body = bodies[i] as Buffer;
     const envelope = envelopes[i] as Envelope;
     const { before, after } = envelope;
-    at = writeHeader(chunk, at, lengthOf(envelope, body));
+    chunk[at] = envelope.firstByte ?? FIN_TEXT;
+    at = writeLength(chunk, at, lengthOf(envelope, body));
     // Copying the bytes of the last prefix is cheaper than converting its text again.
     if (envelope === previous) chunk.copyWithin(at, previousAt, previousAt + before.length);
     else chunk.write(before, at, 'latin1');
@@ -133,8 +143,8 @@ function copiedLength({ envelopes, bodies }: Messages): number {
 
 const headerLength = (length: number): number => (length < 126 ? 2 : length < 65_536 ? 4 : 10);
 
-function writeHeader(target: Buffer, at: number, length: number): number {
-  target[at] = FIN_TEXT;
+/** Writes the bytes of a header after the first one. */
+function writeLength(target: Buffer, at: number, length: number): number {
   if (length < 126) {
     target[at + 1] = length;
     return at + 2;

@@ -12,6 +12,7 @@ import { assertSync, settle, wrongReturnValue } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { areEqualCursors } from '../pubsub/cursor.ts';
 import type { OperationCursors } from './cursors.ts';
+import { markShared } from './deflate.ts';
 import type { LiveOperation } from './operation.ts';
 import type { FlushScheduler } from './queue.ts';
 import { consumeSource, type EventConsumer, type SourceCounters } from './source.ts';
@@ -305,6 +306,7 @@ class SharedSubscription implements EventConsumer {
   onResult({ body }: ExecutionOutcome, cursor?: string): void {
     const bytes = typeof body === 'string' ? Buffer.from(body) : body;
     this.#burst += bytes.length;
+    if (this.members.size > 1) markShared(bytes);
     for (const member of this.members) member.send(bytes, 'batched', cursor);
     if (this.#log !== undefined) this.#record(bytes, cursor);
     if (cursor !== undefined) this.#listeners.onAdvanced();

@@ -5,7 +5,6 @@ import {
   type Accepts,
   bytes,
   delay,
-  flag,
   isEither,
   isFunction,
   isListOf,
@@ -68,7 +67,7 @@ export const upgradeRules: Rules<
     isEither(isOneOf('*'), isListOf(isOrigin), isFunction),
     "a list of origins such as 'https://app.example.com' without a path or a trailing slash, '*', or a function of the origin and the request",
   ),
-  perMessageDeflate: flag(false),
+  perMessageDeflate: oneOf(false, 'shared'),
 };
 
 const { limits: defaults } = LIVE_DEFAULTS;

@@ -79,6 +79,8 @@ export interface Envelope {
   readonly after: string;
   /** Whether the message may be dropped if the client is slow. */
   readonly droppable: boolean;
+  /** The first byte of the frame of a WebSocket; that of a text message without it. */
+  readonly firstByte?: number;
 }
 
 /** The envelope of a message that is complete. */

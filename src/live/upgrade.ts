@@ -24,7 +24,7 @@ import type { WebSocketEndpoint } from './websocket.ts';
 export interface UpgradeSettings {
   readonly path: string;
   readonly middleware: readonly Middleware[];
-  readonly perMessageDeflate: boolean;
+  readonly perMessageDeflate: false | 'shared';
   readonly allowedOrigins: AllowedOrigins;
   readonly limits: { readonly connections: number; readonly messageBytes: number };
 }
@@ -135,11 +135,10 @@ export class UpgradeHandler {
       this.#reject(req, socket, 503, CLOSING);
       return;
     }
-    const hasContext = this.#settings.middleware.length > 0;
+    const { middleware, perMessageDeflate } = this.#settings;
+    const open = { hasContext: middleware.length > 0, deflates: perMessageDeflate === 'shared' };
     try {
-      server.handleUpgrade(req, socket, head, (websocket) =>
-        this.#target.open(websocket, req, socket, { hasContext }),
-      );
+      server.handleUpgrade(req, socket, head, (websocket) => this.#target.open(websocket, req, socket, open));
     } catch (error) {
       // Another listener has upgraded the same socket.
       debug.subscriptions('upgrade of %s failed: %O', req.url, error);
@@ -348,10 +347,13 @@ async function loadWebSocketServer(
     noServer: true,
     clientTracking: false,
     maxPayload: limits.messageBytes,
-    perMessageDeflate: perMessageDeflate && {
+    // ws negotiates, and decompresses what clients send. It never compresses: SocketQueue does, once for all sockets.
+    perMessageDeflate: perMessageDeflate === 'shared' && {
       serverNoContextTakeover: true,
       clientNoContextTakeover: true,
-      threshold: 1024,
+      // A client with a smaller window gets its messages as they are.
+      serverMaxWindowBits: 15,
+      threshold: Number.MAX_SAFE_INTEGER,
       concurrencyLimit: 10,
     },
     // Uses the client's order. Without a common subprotocol the socket is accepted and closed with 4406,

@@ -190,7 +190,7 @@ export class WebSocketEndpoint extends LiveEndpoint {
     websocket: WebSocketLike,
     request: IncomingMessage,
     socket: Duplex | undefined,
-    { hasContext }: { readonly hasContext: boolean },
+    { hasContext, deflates }: { readonly hasContext: boolean; readonly deflates: boolean },
   ): void {
     websocket.on('error', ignore);
     if (!isOpen(websocket)) return;
@@ -199,7 +199,14 @@ export class WebSocketEndpoint extends LiveEndpoint {
       websocket.close(UNKNOWN_SUBPROTOCOL.code, UNKNOWN_SUBPROTOCOL.reason);
       return;
     }
-    const connection = new Connection(this.#services, { websocket, request, socket, protocol, hasContext });
+    const connection = new Connection(this.#services, {
+      websocket,
+      request,
+      socket,
+      protocol,
+      hasContext,
+      deflates,
+    });
     (websocket as BoundWebSocket)[CONNECTION] = connection;
     websocket.on('message', onMessage);
     websocket.on('close', onClose);
@@ -258,6 +265,6 @@ export function createWebsocketHandler(
     // We may write to the socket only if the WebSocket was opened by this request, over HTTP/1.
     const socket =
       request.httpVersionMajor === 1 && request.socket instanceof Socket ? request.socket : undefined;
-    endpoint.open(websocket, request, socket, { hasContext: true });
+    endpoint.open(websocket, request, socket, { hasContext: true, deflates: false });
   };
 }

@@ -130,7 +130,7 @@ const most: number | undefined = undefined;
 export const open: [StaticFilesOptions, GraphQLOptions, SubscriptionOptions] = [
   { html: on, cache: { maxBytes: most } },
   { graphiql: { persistHeaders: on }, limits: { depth: most }, uploads: { maxFiles: most } },
-  { perMessageDeflate: on, limits: { messageBytes: most } },
+  { perMessageDeflate: on && 'shared', limits: { messageBytes: most } },
 ];
 
 // @ts-expect-error the directory is missing

@@ -144,7 +144,7 @@ describe.each([
 
 describe('permessage-deflate', () => {
   it('permessage-deflate inflates no more than limits.messageBytes', async () => {
-    const served = await serve({ perMessageDeflate: true });
+    const served = await serve({ perMessageDeflate: 'shared' });
     const extension = { 'Sec-WebSocket-Extensions': 'permessage-deflate; client_no_context_takeover' };
     const headers = { 'Sec-WebSocket-Protocol': MODERN, ...extension };
     const client = await wire(served.port, false, upgradeRequest(headers));

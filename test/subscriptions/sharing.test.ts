@@ -240,7 +240,7 @@ describe('shared subscriptions', () => {
     async (perMessageDeflate) => {
       const served = await serve({
         ...sharedByAll,
-        perMessageDeflate,
+        perMessageDeflate: perMessageDeflate ? 'shared' : false,
         limits: { bufferedBytes: 8 * 1024 * 1024 },
       });
       const client = await connect(served.url, MODERN, { perMessageDeflate });

@@ -177,8 +177,8 @@ describe('slow clients', () => {
     ['TCP', false, false],
     ['TLS', true, false],
     ['compression', false, true],
-  ])('slow clients of long private results get their own bytes: %s', async (_, secure, deflated) => {
-    const served = await serve({ keepAlive: 0, perMessageDeflate: deflated }, undefined, secure);
+  ] as const)('slow clients of long private results get their own bytes: %s', async (_, secure, deflated) => {
+    const served = await serve({ keepAlive: 0, perMessageDeflate: deflated && 'shared' }, undefined, secure);
     const clients = await Promise.all(Array.from({ length: 6 }, () => ready(served.url)));
     for (const [index, client] of clients.entries()) {
       client.send(events('own', `topic ${index}`));

@@ -177,7 +177,7 @@ describe('the handshake', () => {
     const offer = { 'sec-websocket-extensions': 'permessage-deflate' };
     const { port } = await serve();
     expect((await handshake(port, '/graphql', offer)).headers['sec-websocket-extensions']).toBeUndefined();
-    const { port: other } = await serve({ perMessageDeflate: true });
+    const { port: other } = await serve({ perMessageDeflate: 'shared' });
     expect((await handshake(other, '/graphql', offer)).headers['sec-websocket-extensions']).toContain(
       'permessage-deflate',
     );

@@ -1,0 +1,94 @@
+import { constants, deflateRawSync } from 'node:zlib';
+import type { Envelope } from './queue.ts';
+import { Messages } from './queue.ts';
+
+// Compressed messages of WebSockets (RFC 7692) without context takeover: each message can be decompressed alone. That
+// makes the compressed body of an event equal for all sockets. Only the text around it differs, such as the id of the
+// operation: a stored block before the body and one behind it (RFC 1951 §3.2.4) contain it as it is.
+
+/** Smaller events of several sockets are sent as they are. */
+const MIN_SHARED = 128;
+/** Smaller bodies of one socket are sent as they are: the compression costs more than the bytes. */
+const MIN_PRIVATE = 1024;
+/** Larger bodies are sent as they are: they would block the event loop for more than some milliseconds. */
+const MAX_BYTES = 1024 * 1024;
+/** Above, the lowest level of zlib is used. */
+const LARGE_BYTES = 32 * 1024;
+
+const FIN_TEXT_RSV1 = 0xc1;
+
+/** Bodies that several sockets get. */
+const shared = new WeakSet<Buffer>();
+
+/** Notes that a body is sent to several sockets, so that it is compressed once for all. */
+export const markShared = (body: Buffer): void => void shared.add(body);
+
+/** Compressed bodies; false if the body is sent as it is. */
+const compressed = new WeakMap<Buffer, Buffer | false>();
+
+function compress(body: Buffer): Buffer | false {
+  const least = shared.has(body) ? MIN_SHARED : MIN_PRIVATE;
+  if (body.length < least || body.length > MAX_BYTES) return false;
+  const level = body.length > LARGE_BYTES ? 1 : 3;
+  // Ends with an empty block, so that another block can follow on a byte boundary.
+  const bytes = deflateRawSync(body, { level, finishFlush: constants.Z_SYNC_FLUSH });
+  return bytes.length < body.length ? bytes : false;
+}
+
+function compressedOf(body: Buffer): Buffer | false {
+  let bytes = compressed.get(body);
+  if (bytes === undefined) {
+    bytes = compress(body);
+    compressed.set(body, bytes);
+  }
+  return bytes;
+}
+
+/** The text of an envelope as stored blocks. */
+class StoredEnvelope implements Envelope {
+  readonly before: string;
+  readonly after: string;
+  readonly droppable = false;
+  readonly firstByte = FIN_TEXT_RSV1;
+
+  constructor({ before, after }: Envelope) {
+    this.before = stored(before);
+    // The receiver adds 00 00 ff ff to the message: with this byte an empty block (RFC 7692 §7.2.2).
+    this.after = `${stored(after)}\0`;
+  }
+}
+
+/** A block of at most 65 535 bytes as they are, one character per byte. An envelope is much shorter. */
+function stored(text: string): string {
+  if (text === '') return '';
+  const [low, high] = [text.length & 0xff, text.length >>> 8];
+  return `\0${String.fromCharCode(low, high, low ^ 0xff, high ^ 0xff)}${text}`;
+}
+
+const storedEnvelopes = new WeakMap<Envelope, StoredEnvelope>();
+
+/** The texts of an operation are those of all its messages. */
+function storedOf(envelope: Envelope): StoredEnvelope {
+  let found = storedEnvelopes.get(envelope);
+  if (found === undefined) {
+    found = new StoredEnvelope(envelope);
+    storedEnvelopes.set(envelope, found);
+  }
+  return found;
+}
+
+const MAX_STORED = 0xffff;
+
+/** Returns the messages with the bodies that are worth it compressed. */
+export function deflated(messages: Messages): Messages {
+  const result = new Messages();
+  for (let i = 0; i < messages.bodies.length; i++) {
+    const body = messages.bodies[i] as Buffer;
+    const envelope = messages.envelopes[i] as Envelope;
+    const isShort = envelope.before.length <= MAX_STORED && envelope.after.length <= MAX_STORED;
+    const bytes = isShort && compressedOf(body);
+    if (bytes === false) result.push(envelope, body);
+    else result.push(storedOf(envelope), bytes);
+  }
+  return result;
+}
