@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { StreamCompression } from '../compress/streams.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { isFormatFailure, MASKED, MASKED_CODE } from '../core/errors.ts';
 import { toGraphQLError } from '../execution/graphql-error.ts';
@@ -37,9 +38,12 @@ export class Streaming {
   /** Milliseconds between messages that keep an incremental response open. */
   readonly #ping: number;
   readonly #sendsLines: boolean;
+  /** Undefined without the option `compress`. */
+  readonly #compression: StreamCompression | undefined;
 
   constructor(core: GraphQLCore, settings: HttpSettings) {
-    const { eventStreams, isEventStreamsSet, batching } = settings;
+    const { eventStreams, isEventStreamsSet, batching, compression } = settings;
+    this.#compression = compression && new StreamCompression(compression);
     this.#sendsLines = batching;
     this.#core = core;
     this.#ping = eventStreams?.ping ?? DEFAULT_PING;
@@ -60,7 +64,12 @@ export class Streaming {
   /** Begins the response of a subscription. */
   run(exchange: Exchange, prepared: PreparedOperation, { params, context }: RunInputs): void {
     const streams = this.#streams as EventStreams;
-    streams.run(exchange, this.#formatOf(exchange), { params, prepared, context });
+    streams.run(exchange, this.#formatOf(exchange), {
+      params,
+      prepared,
+      context,
+      createEncoding: () => this.#compression?.encodingFor(exchange),
+    });
   }
 
   /** Returns the format of the payloads if the request accepts several; undefined if it gets a single result. */
@@ -73,11 +82,13 @@ export class Streaming {
   }
 
   /** Sends the payloads of an incremental response. */
-  sendIncremental({ req, res, operationName }: Exchange, first: string, rest: RemainingResults): void {
+  sendIncremental(exchange: Exchange, first: string, rest: RemainingResults): void {
+    const { req, res, operationName } = exchange;
     const response = incrementalResponse(req.headers.accept, 'v0.2');
     if (response === undefined || res.headersSent) return;
     void streamPayloads(res, {
       framing: response.framing,
+      encoding: this.#compression?.encodingFor(exchange),
       status: 200,
       payloads: allPayloads(first, rest),
       keepAlive: this.#ping,
@@ -103,8 +114,9 @@ export class Streaming {
   }
 
   /** Begins the response of a batch with its first line, so that an earlier error has a status of its own. */
-  createLines({ res }: Exchange): { send(line: string): void; end(): void } {
-    const writer = new StreamWriter(res, JSON_LINES);
+  createLines(exchange: Exchange): { send(line: string): void; end(): void } {
+    const { res } = exchange;
+    const writer = new StreamWriter(res, JSON_LINES, this.#compression?.encodingFor(exchange));
     return {
       send: (line) => {
         if (!res.headersSent) writer.open(200);

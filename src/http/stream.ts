@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Http2Stream } from 'node:http2';
+import type { Transform, Writable } from 'node:stream';
 import { destroyIncomplete, isAborted, withVary } from './reply.ts';
 
 /** Members that the package `compression` and HTTP/2 add to responses. */
@@ -8,23 +9,40 @@ interface Extensions {
   readonly stream?: Pick<Http2Stream, 'session' | 'close'>;
 }
 
+/** The content coding of one streaming response. */
+export interface StreamEncoding {
+  readonly coding: string;
+  readonly compressor: Transform;
+  /** Lets the compressor write what it has got. */
+  flush(): void;
+  /** Frees the compressor. */
+  release(): void;
+}
+
 /** Writes the payloads of one streaming response, each as soon as it is sent. */
 export class StreamWriter {
   readonly #res: ServerResponse & Extensions;
   readonly #framing: Framing;
+  /** Undefined if the response has no content coding. */
+  readonly #encoding: StreamEncoding | undefined;
   #isSlow = false;
   #isClosed: boolean;
   #waiters: (() => void)[] = [];
   /** The number of times that a slow client has read all bytes sent to it. */
   drains = 0;
 
-  constructor(res: ServerResponse, framing: Framing) {
+  constructor(res: ServerResponse, framing: Framing, encoding?: StreamEncoding) {
     this.#res = res;
     this.#framing = framing;
+    this.#encoding = encoding;
+    encoding?.compressor.on('error', () => undefined).pipe(res);
     // A write to a lost connection emits an error. `close` already reports the lost connection.
     res.on('error', () => undefined);
     this.#isClosed = isAborted(res);
-    res.once('close', () => this.#close());
+    res.once('close', () => {
+      encoding?.release();
+      this.#close();
+    });
   }
 
   /** True when the response has ended or the client has disconnected. */
@@ -39,7 +57,9 @@ export class StreamWriter {
 
   /** The number of bytes that the client has not received. */
   get pendingBytes(): number {
-    return this.#res.writableLength;
+    const { compressor } = this.#encoding ?? {};
+    const compressing = compressor === undefined ? 0 : compressor.writableLength + compressor.readableLength;
+    return this.#res.writableLength + compressing;
   }
 
   /**
@@ -56,6 +76,10 @@ export class StreamWriter {
     res.setHeader('x-accel-buffering', 'no');
     res.setHeader('incremental', '?1');
     for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
+    if (this.#encoding !== undefined) {
+      res.setHeader('content-encoding', this.#encoding.coding);
+      res.setHeader('vary', withVary(res.getHeader('vary'), 'Accept-Encoding'));
+    }
     if (this.#framing.opening === '') res.flushHeaders();
     else this.write(this.#framing.opening);
   }
@@ -68,6 +92,14 @@ export class StreamWriter {
   /** Sends text or bytes that are framed already. */
   write(chunk: string | Buffer, encoding: 'utf8' | 'latin1' = 'utf8'): void {
     if (this.#isClosed) return;
+    if (this.#encoding !== undefined) {
+      const { compressor } = this.#encoding;
+      const isBuffered =
+        typeof chunk === 'string' ? compressor.write(chunk, encoding) : compressor.write(chunk);
+      this.#encoding.flush();
+      this.#waitUnless(isBuffered, compressor);
+      return;
+    }
     const res = this.#res;
     // Without a cork Node delays the bytes until this turn of the event loop ends.
     const socket = isHttp1(res) ? res.socket : null;
@@ -75,9 +107,13 @@ export class StreamWriter {
     const isBuffered = typeof chunk === 'string' ? res.write(chunk, encoding) : res.write(chunk);
     socket?.uncork();
     res.flush?.();
+    this.#waitUnless(isBuffered, res);
+  }
+
+  #waitUnless(isBuffered: boolean, output: Writable): void {
     if (isBuffered || this.#isSlow) return;
     this.#isSlow = true;
-    res.once('drain', () => {
+    output.once('drain', () => {
       this.#isSlow = false;
       this.drains++;
       this.#resume();
@@ -129,7 +165,9 @@ export class StreamWriter {
 
   #end(): void {
     if (this.#isClosed) return;
-    this.#res.end();
+    if (this.#encoding === undefined) this.#res.end();
+    // Its last bytes end the response.
+    else this.#encoding.compressor.end();
     this.#close();
   }
 
@@ -155,6 +193,7 @@ function withNoTransform(own: number | string | string[] | undefined): string {
 /** A streaming response whose payloads come from an async iterable. */
 interface PayloadStream {
   readonly framing: Framing;
+  readonly encoding: StreamEncoding | undefined;
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   /** The payloads, as JSON text without line breaks. */
@@ -174,8 +213,8 @@ const STALL_TIMEOUT = 30_000;
  * Never rejects.
  */
 export async function streamPayloads(res: ServerResponse, stream: PayloadStream): Promise<void> {
-  const { framing, status, headers, payloads, keepAlive } = stream;
-  const writer = new StreamWriter(res, framing);
+  const { framing, status, headers, payloads, keepAlive, encoding } = stream;
+  const writer = new StreamWriter(res, framing, encoding);
   const iterator = payloads[Symbol.asyncIterator]();
   const cancel = writer.onClosed(() => returnIterator(iterator));
   const timer = keepAlive > 0 ? setInterval(() => writer.keepAlive(), keepAlive).unref() : undefined;

@@ -4,7 +4,7 @@ import type { StreamConnection } from '../../types/subscriptions.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import type { ErrorOrigin, GraphQLParams, PreparedOperation } from '../execution/types.ts';
 import { HttpError } from '../http/reply.ts';
-import { StreamWriter } from '../http/stream.ts';
+import { type StreamEncoding, StreamWriter } from '../http/stream.ts';
 import { cursorRequest } from './cursors.ts';
 import { attachedEndpoint, LIVE_DEFAULTS, type LiveConnection, LiveEndpoint } from './endpoint.ts';
 import {
@@ -27,6 +27,8 @@ interface StreamRun {
   readonly params: GraphQLParams;
   readonly prepared: PreparedOperation;
   readonly context: unknown;
+  /** Creates the content coding of the response, if it has one. */
+  createEncoding(): StreamEncoding | undefined;
 }
 
 /** The event streams of one handler. */
@@ -54,14 +56,21 @@ export class EventStreams {
   run(
     { req, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
     format: StreamFormat,
-    { params, prepared, context }: StreamRun,
+    { params, prepared, context, createEncoding }: StreamRun,
   ): void {
     const endpoint = this.#endpoint();
     if (estimateMemory(params) > endpoint.settings.limits.operationBytes) {
       throw new HttpError(413, 'The document and the variables are too large', { code: 'OPERATION_REFUSED' });
     }
     if (this.#ping > 0) endpoint.timer.shorten(Math.max(5, this.#ping / 4));
-    const stream = new EventStream(endpoint, { req, res, format, params, context });
+    const stream = new EventStream(endpoint, {
+      req,
+      res,
+      format,
+      params,
+      context,
+      encoding: createEncoding(),
+    });
     stream.open(new StreamQueue(stream.writer, endpoint.scheduler, this.#joined), this.#ping);
     const { core, groups, counters, settings } = endpoint;
     const services = { core, groups, counters, settings, onOperation: core.operationHookFor() };
@@ -103,6 +112,7 @@ interface StreamRequest {
   readonly format: StreamFormat;
   readonly params: GraphQLParams;
   readonly context: unknown;
+  readonly encoding: StreamEncoding | undefined;
 }
 
 const NO_BODY = Buffer.alloc(0);
@@ -123,7 +133,7 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
   #hasResults = false;
 
   /** The parameters stay in memory until the operation ends, so it has no extensions except the cursor. */
-  constructor(endpoint: LiveEndpoint, { req, res, format, params, context }: StreamRequest) {
+  constructor(endpoint: LiveEndpoint, { req, res, format, params, context, encoding }: StreamRequest) {
     super(
       { ...params, extensions: undefined },
       cursorRequest(params.extensions, req.headers['last-event-id']),
@@ -132,7 +142,7 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
     this.before = before;
     this.after = after;
     this.contextValue = context;
-    this.writer = new StreamWriter(res, format.framing);
+    this.writer = new StreamWriter(res, format.framing, encoding);
     this.#endpoint = endpoint;
     this.#format = format;
     this.#request = req;
