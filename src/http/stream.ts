@@ -193,7 +193,7 @@ function withNoTransform(own: number | string | string[] | undefined): string {
 /** A streaming response whose payloads come from an async iterable. */
 interface PayloadStream {
   readonly framing: Framing;
-  readonly encoding: StreamEncoding | undefined;
+  readonly encoding?: StreamEncoding | undefined;
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   /** The payloads, as JSON text without line breaks. */
