@@ -328,6 +328,11 @@ export interface PersistedQueryManifest {
     readonly body: string;
     readonly name?: string | undefined;
     readonly type?: string | undefined;
+    /**
+     * Fixes the error mode of the document, whatever `onError` of the request is. It must be in `errors.modes`.
+     * @default the mode that the request chooses
+     */
+    readonly onError?: 'PROPAGATE' | 'NULL' | 'HALT' | undefined;
   }[];
 }
 

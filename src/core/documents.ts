@@ -279,6 +279,8 @@ function createLoadQueue<V>(): LoadQueue<V> {
 export interface LoadedDocument extends Validated {
   readonly source: string;
   readonly operations: Map<string | undefined, PreparedOperation>;
+  /** The mode that a trusted document fixes; undefined if requests choose it. */
+  readonly onError?: unknown;
 }
 
 /** Selects an operation of a document by name, and prepares it when it is first selected. */

@@ -3,6 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { types } from 'node:util';
 import { GraphQLSchema, Kind } from 'graphql';
+import { refusalError } from '../execution/graphql-error.ts';
 import type { MemoryAccount, PreparedOperation, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
 import { formatValue, isObject, isString } from '../options/rules.ts';
@@ -48,10 +49,12 @@ function createLoader({ options, engineSettings }: CoreParts): TrustedLoader {
   );
   return {
     select,
-    load(schema, text) {
+    load(schema, { text, onError }) {
+      const isMode = options.errors.modes.some((mode) => mode === onError);
+      if (onError !== undefined && !isMode) return wrongMode(onError);
       const validated = validator.validate(schema, validator.parse(text));
       if ('errors' in validated) return validated;
-      const entry: LoadedDocument = { ...validated, source: text, operations: new Map() };
+      const entry: LoadedDocument = { ...validated, source: text, operations: new Map(), onError };
       const names = operationNamesOf(entry);
       for (const name of names) prepare(schema, entry, name);
       const single = names.length === 1 ? entry.operations.get(names[0]) : undefined;
@@ -60,6 +63,16 @@ function createLoader({ options, engineSettings }: CoreParts): TrustedLoader {
     },
   };
 }
+
+const wrongMode = (onError: unknown): RequestError => ({
+  errors: [
+    refusalError(
+      `Its "onError" is ${formatValue(onError)}, which the option "errors.modes" does not have.`,
+      'BAD_REQUEST',
+    ),
+  ],
+  status: 400,
+});
 
 const operationNamesOf = ({ document }: LoadedDocument): readonly (string | undefined)[] =>
   document.definitions.flatMap((node) => (node.kind === Kind.OPERATION_DEFINITION ? [node.name?.value] : []));
@@ -80,7 +93,7 @@ function describeUnfit(unfit: readonly UnfitDocument[]): string {
 /** Validates and prepares trusted documents. */
 interface TrustedLoader extends Pick<OperationSelector, 'select'> {
   /** Validates a document, and prepares all its operations. */
-  load(schema: GraphQLSchema, text: string): LoadedDocument | RequestError;
+  load(schema: GraphQLSchema, trusted: TrustedText): LoadedDocument | RequestError;
 }
 
 /** A trusted document that does not fit the schema, or exceeds a limit. */
@@ -124,7 +137,7 @@ class PreparedList {
 }
 
 const PREFIX = 'sha256:';
-const NO_TEXT: TrustedText = { text: '', name: undefined };
+const NO_TEXT: TrustedText = { text: '', name: undefined, onError: undefined };
 
 /** The trusted documents of one core. They are not part of the document cache, so nothing evicts them. */
 class TrustedList {
@@ -179,6 +192,8 @@ class TrustedList {
     const entry = entries.get(id) ?? this.#loadUnknown(list, schema, id);
     if (entry === undefined) return undefined;
     params.query = 'errors' in entry ? '' : entry.source;
+    // Also part of the keys of shared subscriptions.
+    if (!('errors' in entry) && entry.onError !== undefined) params.onError = entry.onError;
     return this.#loader.select(schema, entry, params, source);
   }
 
@@ -233,7 +248,7 @@ class TrustedList {
     unfit: UnfitDocument[],
   ): LoadedDocument | RequestError {
     const trusted = list.texts.get(id) ?? NO_TEXT;
-    const entry = this.#loader.load(schema, trusted.text);
+    const entry = this.#loader.load(schema, trusted);
     list.entriesOf(schema).set(id, entry);
     if ('errors' in entry) unfit.push({ id, name: nameOf(trusted), errors: entry.errors });
     return entry;
@@ -245,7 +260,13 @@ class TrustedList {
 }
 
 function isEqual(some: TrustedTexts, others: TrustedTexts): boolean {
-  return some.size === others.size && [...some].every(([id, { text }]) => others.get(id)?.text === text);
+  return (
+    some.size === others.size &&
+    [...some].every(([id, { text, onError }]) => {
+      const other = others.get(id);
+      return other?.text === text && other.onError === onError;
+    })
+  );
 }
 
 /** Milliseconds between two checks of the files. */
@@ -367,6 +388,8 @@ export interface TrustedText {
   readonly text: string;
   /** The name in the manifest, for messages. */
   readonly name: string | undefined;
+  /** The error mode in the manifest, which applies instead of that of the request. */
+  readonly onError: unknown;
 }
 
 /** Trusted documents by id. A Map, because ids such as `__proto__` are members of every object. */
@@ -393,22 +416,22 @@ export function parseManifest(manifest: unknown): TrustedTexts {
   const texts = new Map<string, TrustedText>();
   for (const operation of operations) {
     if (!isObject(operation)) throw unexpected(operation);
-    const { id, body, name } = operation;
-    add(texts, id, { text: body, name: isString(name) ? name : undefined });
+    const { id, body, name, onError } = operation;
+    add(texts, id, { text: body, name: isString(name) ? name : undefined, onError });
   }
   return texts;
 }
 
 function textsOf(entries: readonly (readonly unknown[])[]): TrustedTexts {
   const texts = new Map<string, TrustedText>();
-  for (const [id, text] of entries) add(texts, id, { text, name: undefined });
+  for (const [id, text] of entries) add(texts, id, { text, name: undefined, onError: undefined });
   return texts;
 }
 
 function add(
   texts: Map<string, TrustedText>,
   id: unknown,
-  { text, name }: { readonly text: unknown; readonly name: string | undefined },
+  { text, name, onError }: Omit<TrustedText, 'text'> & { readonly text: unknown },
 ): void {
   if (!isString(id) || id === '') {
     throw new TypeError(`a document has the id ${formatValue(id)}; expected: a string that is not empty`);
@@ -417,10 +440,10 @@ function add(
     throw new TypeError(`the document ${formatValue(id)} is ${formatValue(text)}; expected: its text`);
   }
   const known = texts.get(id);
-  if (known !== undefined && known.text !== text) {
+  if (known !== undefined && (known.text !== text || known.onError !== onError)) {
     throw new TypeError(`two documents have the id ${formatValue(id)}; each needs its own id`);
   }
-  texts.set(id, { text, name });
+  texts.set(id, { text, name, onError });
 }
 
 const unexpected = (value: unknown): TypeError =>

@@ -35,7 +35,7 @@ export interface GraphQLParams {
   variables: Record<string, unknown> | undefined;
   extensions: Record<string, unknown> | undefined;
   /** The parameter `onError` as received; the option `errors.modes` decides what it means. */
-  readonly onError?: unknown;
+  onError?: unknown;
   /** The place in a batch; undefined for a single operation. */
   readonly index?: BatchIndex;
 }

@@ -184,6 +184,38 @@ describe('a request with onError', () => {
     expect(await ask('A')).toEqual({ user: null });
   });
 
+  it('a trusted document may fix its mode, which must be one of the option', async () => {
+    const reports: string[] = [];
+    const operation = { id: 'b', body: '{ user { id name } }' };
+    const documents = {
+      from: {
+        format: 'apollo-persisted-query-manifest' as const,
+        version: 1 as const,
+        operations: [
+          { id: 'a', body: '{ user { name } }', onError: 'NULL' as const },
+          operation,
+          { id: 'c', body: '{ user { name id } }', onError: 'HALT' as const },
+        ],
+      },
+    };
+    const onError = (error: unknown) => void reports.push(String(error));
+    await serve({ errors: { modes: ['PROPAGATE', 'NULL'] }, documents, onError });
+    const ask = async (documentId: string, mode?: string): Promise<unknown> =>
+      (await post({ documentId, onError: mode })).result.data;
+    expect([await ask('a'), await ask('a', 'PROPAGATE')]).toEqual([
+      { user: { name: null } },
+      { user: { name: null } },
+    ]);
+    expect([await ask('b'), await ask('b', 'NULL')]).toEqual([
+      { user: null },
+      { user: { id: '1', name: null } },
+    ]);
+    expect(await ask('c')).toBeUndefined();
+    expect(reports[0]).toContain(
+      'c: Its "onError" is "HALT", which the option "errors.modes" does not have.',
+    );
+  });
+
   it('works over a WebSocket', async () => {
     await serve({ errors: MODES });
     const client = createClient({
