@@ -102,6 +102,13 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
    */
   engine?: 'compiled' | 'graphql-js' | ExecuteFunction | undefined;
   /**
+   * The time that an operation may take, or an event of a subscription; then its resolvers are aborted
+   * (`info.getAbortSignal` of graphql 17), and the client gets an error with the code `OPERATION_TIMEOUT` (504 with
+   * `application/graphql-response+json`). 0 or `false`: no limit. A subscription itself has no limit.
+   * @default 60000
+   */
+  timeout?: Duration | false | undefined;
+  /**
    * Incremental delivery of `@defer` and `@stream` (graphql 17). The format for clients that name none: of the
    * specification's drafts since 2024 (`'v0.2'`, with `pending` and `id`), or of 2022 (`'20220824'`, with `path`).
    * `true`: the first, and the second for documents with `@stream`.
@@ -402,6 +409,12 @@ export interface DocumentsOptions<Source = ContextSource> {
    * @default false
    */
   only?: boolean | Hook<[source: Source], boolean> | undefined;
+  /**
+   * The time that trusted documents may take, by id or by name of the operation, in place of the option `timeout`:
+   * `{ MonthlyReport: '5m' }`. 0 or `false`: no limit.
+   * @default none
+   */
+  timeouts?: Readonly<Record<string, Duration | false>> | undefined;
   /**
    * Automatic persisted queries: clients register the hashes of their queries. This saves bandwidth and protects
    * nothing, because any client can register any query.

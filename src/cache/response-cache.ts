@@ -3,6 +3,7 @@ import type { CachePolicy } from '../../types/caching.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup } from '../../types/response-cache.ts';
 import { isPublicError } from '../core/errors.ts';
+import { hasTimedOut } from '../execution/deadline.ts';
 import { type ExecutionOutcome, isThenable } from '../execution/types.ts';
 import type { EncodedBody, ResultCaching } from '../graphql/request.ts';
 import { CLIENT_ABORTED } from '../http/body.ts';
@@ -144,7 +145,7 @@ export class ResponseCache {
     return createEntry(outcome, policy, this.#settings);
   }
 
-  /** Replaces unexpected errors by an expired result, within `staleIfError`. */
+  /** Replaces unexpected errors, and timeouts, by an expired result, within `staleIfError`. */
   #orStale(
     query: CacheableQuery,
     outcome: ExecutionOutcome,
@@ -152,8 +153,9 @@ export class ResponseCache {
   ): MaybePromise<ExecutionOutcome> {
     const isUsable = (result: StoredResult) => result.isUsableFor(this.#settings.staleIfError);
     if (stale === undefined || !isUsable(stale)) return outcome;
-    if (outcome.kind !== 'partial') return outcome;
-    if (outcome.isMasked !== true && outcome.errors.some(isPublicError)) return outcome;
+    const isLate = hasTimedOut(outcome);
+    if (outcome.kind !== 'partial' && !isLate) return outcome;
+    if (!isLate && outcome.isMasked !== true && outcome.errors.some(isPublicError)) return outcome;
     // It may have been invalidated during the execution.
     return settle(this.#store.get(query.key), ({ entry }) => {
       const stored = entry === undefined ? undefined : new StoredResult(entry);

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { FindDocument, PersistedQueryStore } from '../../types/graphql.ts';
+import { timeoutRule } from '../execution/deadline.ts';
 import {
   type EngineSettings,
   type PreparedOperation,
@@ -63,10 +64,10 @@ export function createCoreDocuments(parts: CoreParts): {
     return { prepare: createPrepare(engine, engineSettings, options), documents: undefined };
   }
   const settings = resolveDocuments(options.documents);
-  const { from, apq } = settings;
+  const { from, apq, timeouts } = settings;
   const documentCacheBytes = options.documentCacheBytes * (apq === undefined ? 1 : 1 - PERSISTED_SHARE);
   const prepare = createPrepare(engine, engineSettings, { ...options, documentCacheBytes });
-  const list = from !== undefined && 'texts' in from ? createTrustedList(from, parts) : undefined;
+  const list = from !== undefined && 'texts' in from ? createTrustedList(from, parts, timeouts) : undefined;
   const find = from !== undefined && 'find' in from ? prepareFound(from.find, prepare) : undefined;
   const trusted: PrepareTrusted | undefined =
     list && ((id, schema, params, source) => list.prepare(id, schema, params, source));
@@ -195,12 +196,15 @@ interface DocumentSettings {
   readonly from: TrustedSource | undefined;
   readonly only: boolean | ((source: unknown) => boolean);
   readonly apq: PersistedQuerySettings | undefined;
+  /** Milliseconds by id or name of an operation. */
+  readonly timeouts: ReadonlyMap<string, number>;
 }
 
 interface Given {
   readonly from: unknown;
   readonly only: DocumentSettings['only'];
   readonly apq: unknown;
+  readonly timeouts: unknown;
 }
 
 const isPath = isEither((value) => isString(value) && value !== '', isFileUrl);
@@ -217,6 +221,7 @@ const rules: Rules<Given> = {
     'a boolean, or a function of the request',
   ),
   apq: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
+  timeouts: rule<unknown>(undefined, isObject, "an object such as { MonthlyReport: '5m' }"),
 };
 
 const apqRules: Rules<PersistedQuerySettings> = {
@@ -236,7 +241,7 @@ const apqRules: Rules<PersistedQuerySettings> = {
  * @throws TypeError (code `ERR_OPTION`).
  */
 function resolveDocuments(given: unknown): DocumentSettings {
-  const { from, only, apq } = resolveOptions(DOCUMENT_OPTIONS, given, rules);
+  const { from, only, apq, timeouts } = resolveOptions(DOCUMENT_OPTIONS, given, rules);
   const fail = (message: string): TypeError => optionError(DOCUMENT_OPTIONS, message);
   if (only !== false && from === undefined) {
     throw fail('option "documents.only" refuses all documents without "documents.from"; set it too');
@@ -244,12 +249,22 @@ function resolveDocuments(given: unknown): DocumentSettings {
   if (only === true && apq !== false) {
     throw fail('option "documents.apq" has no effect with "documents.only": true; remove one of them');
   }
+  if (timeouts !== undefined && (from === undefined || isFunction(from))) {
+    throw fail('option "documents.timeouts" is for the documents of a list; set "documents.from" to one');
+  }
   return {
     from: from === undefined ? undefined : sourceOf(from),
+    timeouts: resolveTimeouts(timeouts),
     only,
     apq:
       apq === false ? undefined : resolveOptions(PERSISTED_QUERY_OPTIONS, apq === true ? {} : apq, apqRules),
   };
+}
+
+function resolveTimeouts(given: unknown): ReadonlyMap<string, number> {
+  const rules = Object.fromEntries(Object.keys(given ?? {}).map((name) => [name, timeoutRule]));
+  const scope = { ...DOCUMENT_OPTIONS, within: 'documents.timeouts' };
+  return new Map(Object.entries(resolveOptions(scope, given, rules)));
 }
 
 function sourceOf(from: unknown): TrustedSource {

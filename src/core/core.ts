@@ -9,6 +9,7 @@ import {
   noteUnsupportedVersion,
   type Reporter,
 } from '../diagnostics/logging.ts';
+import { createTimeLimits, type TimeLimit } from '../execution/deadline.ts';
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
 import { type EngineSettings, type ErrorOrigin, withNativePromise } from '../execution/types.ts';
 import { createHostCheck, type HostCheck } from '../http/routing.ts';
@@ -67,6 +68,8 @@ export interface GraphQLCore {
   operationHookFor(onOperation?: OnOperation): OperationHook | undefined;
   /** Checks the caller of each event of a subscription; undefined without the option `auth`. */
   readonly authorizeEvent: Authorization['authorizeEvent'] | undefined;
+  /** The time that a function of the application may take; undefined if it is not limited. */
+  readonly timeLimit: TimeLimit | undefined;
   /** The option `cursors`; undefined if it is not set. */
   readonly cursors: CursorSettings | undefined;
   /** Counts the operations; undefined without the option `usage`. */
@@ -145,6 +148,7 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     idempotent: idempotency?.idempotent,
   });
   const { formatErrors } = engineSettings;
+  const timeLimit = engineSettings.timeLimitOf?.(undefined);
   const { context, rootValue } = settings;
   const source = schemaSource(scope, schema, settings.errors, idempotency);
   const options = withRule(settings, idempotency);
@@ -158,7 +162,8 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     readsSource: readsSource(settings),
     contextFor: createContextFactory(context),
     operationHookFor: (onOperation = settings.onOperation) =>
-      admission.hookFor(createOperationHook(onOperation, engineSettings)),
+      bounded(admission.hookFor(createOperationHook(onOperation, engineSettings)), timeLimit),
+    timeLimit,
     authorizeEvent: authorization?.authorizeEvent,
     maxCost: admission.maxCost,
     usage: settings.usage,
@@ -177,6 +182,12 @@ function withRule(settings: CoreSettings, idempotency: Idempotency | undefined):
   return { ...settings, validationRules: [...settings.validationRules, idempotency.rule] };
 }
 
+/** Limits the time of a hook. */
+function bounded(hook: OperationHook | undefined, limit: TimeLimit | undefined): OperationHook | undefined {
+  if (hook === undefined || limit === undefined) return hook;
+  return (prepared, inputs, source) => limit.bound(hook(prepared, inputs, source), inputs.origin);
+}
+
 function createEngineSettings(
   schema: unknown,
   settings: CoreSettings,
@@ -190,7 +201,13 @@ function createEngineSettings(
   const hideSuggestions =
     hidesNames || !(settings.suggestions ?? (debug && settings.introspection !== false));
   const masking = { debug, hideSuggestions };
+  const formatErrors = createErrorFormatter(settings, reporter, masking);
+  const limitOf = createTimeLimits({
+    formatErrors,
+    report: (error, origin) => reporter.report(error, errorDetails(origin)),
+  });
   return {
+    timeLimitOf: (milliseconds = settings.timeout) => limitOf(milliseconds),
     fieldResolver: settings.fieldResolver,
     typeResolver: settings.typeResolver,
     maxErrors: settings.limits.errors,
@@ -198,7 +215,7 @@ function createEngineSettings(
     coordinates: settings.errors.coordinate,
     ...checks,
     caching: settings.createCaching?.(schema),
-    formatErrors: createErrorFormatter(settings, reporter, masking),
+    formatErrors,
     maskError: createErrorMask(settings, reporter, masking),
   };
 }

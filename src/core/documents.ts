@@ -278,6 +278,8 @@ function createLoadQueue<V>(): LoadQueue<V> {
 /** A validated document with its prepared operations by name. */
 export interface LoadedDocument extends Validated {
   readonly source: string;
+  /** Milliseconds, as in `ValidatedOperation`. */
+  readonly timeout?: number | undefined;
   readonly operations: Map<string | undefined, PreparedOperation>;
   /** The mode that a trusted document fixes; undefined if requests choose it. */
   readonly onError?: unknown;
@@ -344,14 +346,14 @@ const unknownMode = (modes: readonly string[]): RequestError => ({
 
 function findOperation(
   schema: GraphQLSchema,
-  { source, document, cost }: LoadedDocument,
+  { source, document, cost, timeout }: LoadedDocument,
   operationName: string | undefined,
 ): ValidatedOperation | RequestError {
   const operation = getOperationAST(document, operationName);
   if (operation !== null && operation !== undefined) {
     // graphql 17 has a validation rule for this; 16 fails when it executes the operation.
     if (schema.getRootType(operation.operation) == null) return noRootType(operation);
-    return { schema, source, document, operation, cost };
+    return { schema, source, document, operation, cost, timeout };
   }
   const message =
     operationName === undefined

@@ -90,7 +90,12 @@ export function createOperationFactory(
       settings.secured === undefined
         ? prepared
         : { ...prepared, execute: settings.secured(prepared, settings) };
-    return isFunction || prepared.incremental !== undefined ? withStreamEvents(secured) : secured;
+    const timeLimit = settings.timeLimitOf?.(operation.timeout);
+    const timed =
+      timeLimit === undefined
+        ? secured
+        : { ...secured, timeLimit, execute: timeLimit.boundExecution(secured) };
+    return isFunction || prepared.incremental !== undefined ? withStreamEvents(timed) : timed;
   };
 }
 

@@ -1,6 +1,7 @@
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { ErrorDetails } from '../../types/graphql.ts';
 import type { Reporter } from '../diagnostics/logging.ts';
+import { statusOfRefusal } from '../execution/deadline.ts';
 import { coordinates, isGraphQLError, isServerError, toGraphQLError } from '../execution/graphql-error.ts';
 import type { EngineSettings, ErrorOrigin, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
@@ -201,7 +202,7 @@ const isNullError = ({ message }: Error): boolean => NULL_ERROR.test(message);
  * meant for the client; any other error is masked when it is formatted.
  */
 export function failedOperation(error: unknown): RequestError {
-  if (isGraphQLError(error)) return { errors: [error], status: 400 };
+  if (isGraphQLError(error)) return { errors: [error], status: statusOfRefusal(error) };
   return { errors: [toGraphQLError(error)], status: 500, limit: true };
 }
 

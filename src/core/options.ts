@@ -5,6 +5,7 @@ import type { OperationDecision, OperationDetails } from '../../types/operation.
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import type { GuardedStore } from '../cache/store.ts';
 import type { OnError } from '../diagnostics/logging.ts';
+import { timeoutRule } from '../execution/deadline.ts';
 import { V17 } from '../execution/graphql-version.ts';
 import type { Caching, IncrementalFormat } from '../execution/types.ts';
 import type { Idempotency } from '../idempotency/options.ts';
@@ -75,6 +76,8 @@ export interface CoreSettings {
   readonly introspection: boolean | ((source: unknown) => boolean);
   readonly suggestions: boolean | undefined;
   readonly engine: 'compiled' | 'graphql-js' | ExecuteFunction;
+  /** Milliseconds that an operation may take; `Infinity` if they are not limited. */
+  readonly timeout: number;
   readonly incremental: boolean | IncrementalFormat | undefined;
   readonly documentCacheBytes: number;
   /** Creates the cache policies of a schema; undefined if caching is off. */
@@ -181,6 +184,7 @@ const coreRules: Rules<
     isEither(isBoolean, isOneOf('v0.2', '20220824')),
     "a boolean, 'v0.2' or '20220824'",
   ),
+  timeout: timeoutRule,
   documents: rule<unknown>(undefined, isObject, "an object such as { from: 'persisted-documents.json' }"),
   documentCacheBytes: bytes(32 * 1024 * 1024, { to: Number.POSITIVE_INFINITY }),
 };

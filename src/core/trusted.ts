@@ -4,7 +4,12 @@ import { join } from 'node:path';
 import { types } from 'node:util';
 import { GraphQLSchema, Kind } from 'graphql';
 import { refusalError } from '../execution/graphql-error.ts';
-import type { MemoryAccount, PreparedOperation, RequestError } from '../execution/types.ts';
+import type {
+  MemoryAccount,
+  PreparedOperation,
+  RequestError,
+  ValidatedOperation,
+} from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
 import { formatValue, isObject, isString } from '../options/rules.ts';
 import type { CoreParts } from './by-id.ts';
@@ -22,11 +27,12 @@ import { createValidator } from './validate.ts';
 export function createTrustedList(
   { texts, path }: { readonly texts: TrustedTexts; readonly path: string | undefined },
   parts: CoreParts,
+  timeouts: ReadonlyMap<string, number>,
 ): TrustedList {
   const { report } = parts;
   const schema = parts.schema instanceof GraphQLSchema ? parts.schema : undefined;
   const onUnfit = (unfit: readonly UnfitDocument[]): void => report(new Error(describeUnfit(unfit)));
-  const list = new TrustedList(texts, createLoader(parts), schema, onUnfit);
+  const list = new TrustedList(texts, createLoader(parts, timeouts), schema, onUnfit);
   if (path !== undefined) {
     watchDocuments(list, path, (cause) => {
       const reason = toError(cause).message;
@@ -40,21 +46,30 @@ export function createTrustedList(
 /** Trusted documents do not count against the memory of the document cache. */
 const UNLIMITED: MemoryAccount = { charge: () => true };
 
-function createLoader({ options, engineSettings }: CoreParts): TrustedLoader {
+function createLoader(
+  { options, engineSettings }: CoreParts,
+  timeouts: ReadonlyMap<string, number>,
+): TrustedLoader {
   const validator = createValidator(options, engineSettings);
   const engine = selectEngineInAdvance(options.engine);
   const createOperation = createOperationFactory(engine, engineSettings, options);
   const { prepare, select } = createOperationSelector(options, (operation) =>
-    createOperation(operation, UNLIMITED),
+    createOperation(withTimeout(operation, timeouts), UNLIMITED),
   );
   return {
     select,
-    load(schema, { text, onError }) {
+    load(schema, id, { text, onError }) {
       const isMode = options.errors.modes.some((mode) => mode === onError);
       if (onError !== undefined && !isMode) return wrongMode(onError);
       const validated = validator.validate(schema, validator.parse(text));
       if ('errors' in validated) return validated;
-      const entry: LoadedDocument = { ...validated, source: text, operations: new Map(), onError };
+      const entry: LoadedDocument = {
+        ...validated,
+        source: text,
+        operations: new Map(),
+        onError,
+        timeout: timeouts.get(id),
+      };
       const names = operationNamesOf(entry);
       for (const name of names) prepare(schema, entry, name);
       const single = names.length === 1 ? entry.operations.get(names[0]) : undefined;
@@ -73,6 +88,14 @@ const wrongMode = (onError: unknown): RequestError => ({
   ],
   status: 400,
 });
+
+function withTimeout(
+  operation: ValidatedOperation,
+  timeouts: ReadonlyMap<string, number>,
+): ValidatedOperation {
+  const timeout = operation.timeout ?? timeouts.get(operation.operation.name?.value ?? '');
+  return timeout === undefined ? operation : { ...operation, timeout };
+}
 
 const operationNamesOf = ({ document }: LoadedDocument): readonly (string | undefined)[] =>
   document.definitions.flatMap((node) => (node.kind === Kind.OPERATION_DEFINITION ? [node.name?.value] : []));
@@ -93,7 +116,7 @@ function describeUnfit(unfit: readonly UnfitDocument[]): string {
 /** Validates and prepares trusted documents. */
 interface TrustedLoader extends Pick<OperationSelector, 'select'> {
   /** Validates a document, and prepares all its operations. */
-  load(schema: GraphQLSchema, trusted: TrustedText): LoadedDocument | RequestError;
+  load(schema: GraphQLSchema, id: string, trusted: TrustedText): LoadedDocument | RequestError;
 }
 
 /** A trusted document that does not fit the schema, or exceeds a limit. */
@@ -248,7 +271,7 @@ class TrustedList {
     unfit: UnfitDocument[],
   ): LoadedDocument | RequestError {
     const trusted = list.texts.get(id) ?? NO_TEXT;
-    const entry = this.#loader.load(schema, trusted);
+    const entry = this.#loader.load(schema, id, trusted);
     list.entriesOf(schema).set(id, entry);
     if ('errors' in entry) unfit.push({ id, name: nameOf(trusted), errors: entry.errors });
     return entry;

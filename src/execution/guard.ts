@@ -128,7 +128,21 @@ export function guardSource(args: ExecutionArgs): void {
     caller: undefined,
     readsLater: false,
   });
-  args.subscribeFieldResolver = (...call) => sourceOf(subscribeFieldResolver ?? defaultFieldResolver, call);
+  const { abortSignal } = args as { readonly abortSignal?: AbortSignal };
+  args.subscribeFieldResolver = (...call) => {
+    const source = sourceOf(subscribeFieldResolver ?? defaultFieldResolver, call);
+    return settle(source, (opened) => {
+      // graphql-js ignores a source that is opened after the signal was aborted.
+      if (abortSignal?.aborted === true) returnLate(opened);
+      return opened;
+    });
+  };
+}
+
+function returnLate(source: unknown): void {
+  if (!isObject(source) || !(Symbol.asyncIterator in source)) return;
+  const iterator = (source as object as AsyncIterable<unknown>)[Symbol.asyncIterator]();
+  new Promise((resolve) => resolve(iterator.return?.())).catch(() => undefined);
 }
 
 function sourceOf(resolve: Resolver, call: Parameters<Resolver>): unknown {

@@ -128,6 +128,8 @@ class ObservedPrepared implements Complete<PreparedOperation> {
   readonly document: PreparedOperation['document'];
   readonly operation: PreparedOperation['operation'];
   readonly errorMode: PreparedOperation['errorMode'];
+  readonly timeout: PreparedOperation['timeout'];
+  readonly timeLimit: PreparedOperation['timeLimit'];
   readonly cost: PreparedOperation['cost'];
   readonly maxErrors: PreparedOperation['maxErrors'];
   readonly price: PreparedOperation['price'];
@@ -143,6 +145,8 @@ class ObservedPrepared implements Complete<PreparedOperation> {
     this.document = prepared.document;
     this.operation = prepared.operation;
     this.errorMode = prepared.errorMode;
+    this.timeout = prepared.timeout;
+    this.timeLimit = prepared.timeLimit;
     this.cost = prepared.cost;
     this.maxErrors = prepared.maxErrors;
     this.price = prepared.price;

@@ -17,6 +17,7 @@ import type { ErrorDetails } from '../../types/graphql.ts';
 import type { Access } from '../auth/access.ts';
 import type { OperationRequirement } from '../auth/operation.ts';
 import { isThenable } from '../options/rules.ts';
+import type { TimeLimit } from './deadline.ts';
 
 // The types that HTTP, WebSockets and the engines share: plain values without any transport.
 
@@ -57,6 +58,8 @@ export interface ValidatedOperation {
   readonly document: DocumentNode;
   readonly operation: OperationDefinitionNode;
   readonly errorMode?: ErrorMode;
+  /** Milliseconds for a trusted document; undefined for those of the option `timeout`. */
+  readonly timeout?: number | undefined;
   /** The cost, measured before validation; the operations of one batch share the limits. */
   readonly cost?:
     | { readonly fields: number; readonly rootFields: number; readonly introspection: number }
@@ -73,6 +76,8 @@ export interface PreparedOperation extends ValidatedOperation {
   /** Undefined without the options `cost` and `budget`. */
   readonly price?: Price | undefined;
   readonly execute: ExecuteOperation;
+  /** The time that the subscribe step of a subscription may take; `execute` has its own limit. */
+  readonly timeLimit?: TimeLimit | undefined;
   /**
    * The format of incremental responses to clients that name none; undefined if the operation has no deferred
    * parts.
@@ -266,6 +271,8 @@ export interface EngineSettings {
         compile: (part: ValidatedOperation) => ExecuteOperation,
       ) => ExecuteOperation)
     | undefined;
+  /** Returns the limit of an operation; undefined if its time is not limited. */
+  timeLimitOf?: ((milliseconds: number | undefined) => TimeLimit | undefined) | undefined;
   /** Masks and formats the errors of one response, in order, and reports unexpected errors. */
   formatErrors(errors: readonly GraphQLError[], origin?: ErrorOrigin): readonly GraphQLFormattedError[];
   /**

@@ -280,7 +280,9 @@ class GraphQLOverHttp {
       this.#csrf.assertMutation(exchange.req, exchange.accepted);
     }
     if (exchange.batchCost !== undefined) addCost(exchange.batchCost, prepared, this.#settings.limits);
-    const context = this.#core.contextFor(exchange.req, params);
+    const { timeLimit } = this.#core;
+    const created = this.#core.contextFor(exchange.req, params);
+    const context = isThenable(created) ? bound(created, exchange, timeLimit) : created;
     return settle(context, (value) => this.#runWithContext(exchange, prepared, params, value));
   }
 
@@ -446,6 +448,12 @@ function execute(
     return retained;
   });
 }
+
+const bound = <T>(
+  created: Promise<T>,
+  exchange: Exchange,
+  limit: GraphQLCore['timeLimit'],
+): MaybePromise<T> => (limit === undefined ? created : limit.bound(created, originOf(exchange)));
 
 /** Adds the cost of an operation to the cost of its batch, which has the limits of a single operation. */
 function addCost(

@@ -267,8 +267,6 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   onSubscribe: 'use onOperation, context, validationRules or engine',
   // Express, body-parser and Fastify
   bodyLimit: BODY,
-  timeout:
-    'bodies have limits: { bodyTimeout }; to end a slow operation, use AbortSignal.timeout in its resolvers',
   // Earlier names
   cache: 'use responseCache',
   cacheControl: 'use httpCache',

@@ -279,9 +279,10 @@ function run(
   if (!services.settings.operations.includes(kind)) {
     return operation.fail([refusalError(`A ${kind} is not accepted over this socket`, 'OPERATION_REFUSED')]);
   }
-  return settle(operation.client.contextFor(operation.params), (context) =>
-    admit(operation, services, prepared, context),
-  );
+  const { timeLimit } = services.core;
+  const created = operation.client.contextFor(operation.params);
+  const context = timeLimit === undefined ? created : timeLimit.bound(created, operation.origin);
+  return settle(context, (context) => admit(operation, services, prepared, context));
 }
 
 /** Runs a prepared operation of an event stream. Its results, and its errors, are sent in the stream. */

@@ -78,7 +78,7 @@ export function consumeSource(
   async function read(): Promise<void> {
     // Awaited even if it is not a promise, so that the consumer is called after `consumeSource` has returned.
     const { cursors } = consumer;
-    const subscribe = () => openSource(prepared, consumer.inputs);
+    const subscribe = () => openInTime(prepared, consumer);
     const opened: SourceResult = await (cursors === undefined ? subscribe() : cursors.resume(subscribe));
     if (!isStream(opened)) {
       if (!released) consumer.fail(opened.errors ?? []);
@@ -90,7 +90,7 @@ export function consumeSource(
     if (released) return returnIterator(iterator, consumer, counters);
     stream = observeStream('subscription', prepared, consumer.inputs.origin);
     onSourceOpen(iterator, cursors, consumer);
-    const inputsFor = createEventInputs(consumer);
+    const inputsFor = createEventInputs(consumer, prepared);
     const steps = new LoopSteps();
     for (;;) {
       const { done, value, cursor }: EventResult<unknown> = await iterator.next();
@@ -158,16 +158,17 @@ function withMembers(
 }
 
 /** Creates the function that returns the inputs of an event, or why its caller must not get it. */
-function createEventInputs({
-  inputs,
-  contextForEvent,
-  authorizeEvent,
-}: EventConsumer): (rootValue: unknown) => MaybePromise<ExecutionInputs | RequestError> {
+function createEventInputs(
+  { inputs, contextForEvent, authorizeEvent }: EventConsumer,
+  { timeLimit }: PreparedOperation,
+): (rootValue: unknown) => MaybePromise<ExecutionInputs | RequestError> {
   const { contextValue, variableValues, origin, access, isShared = false, connectionParams } = inputs;
   const shared = { contextValue, variableValues, origin, access, isShared, connectionParams };
   if (contextForEvent === undefined) return (rootValue) => ({ ...shared, rootValue });
+  const contextInTime =
+    timeLimit === undefined ? contextForEvent : () => timeLimit.bound(contextForEvent(), origin);
   return (rootValue) =>
-    settle(contextForEvent(), (context) => {
+    settle(contextInTime(), (context) => {
       const event: ExecutionInputs = { ...shared, rootValue, contextValue: context };
       if (authorizeEvent === undefined) return event;
       return settle(authorizeEvent(event), (refusal) => refusal ?? event);
@@ -241,6 +242,20 @@ const openSource: OpenSource = (operation, inputs) =>
   isTraced(subscribeChannel)
     ? trace(subscribeChannel, requestContext(operation, inputs), () => open(operation, inputs))
     : open(operation, inputs);
+
+/** Ends a subscription whose source is not open in time. A source that is open later is released. */
+function openInTime(prepared: PreparedOperation, consumer: EventConsumer): MaybePromise<SourceResult> {
+  const { timeLimit } = prepared;
+  const { inputs } = consumer;
+  const opening = openSource(prepared, inputs);
+  if (timeLimit === undefined) return opening;
+  return timeLimit.bound(opening, inputs.origin, {
+    onTimeout: () => consumer.abort(),
+    discard: (opened) => {
+      if (isStream(opened)) returnSource(opened[Symbol.asyncIterator]());
+    },
+  });
+}
 
 const open: OpenSource = (operation, inputs) => {
   const { maxErrors } = operation;

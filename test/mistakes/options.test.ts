@@ -193,7 +193,14 @@ const FAMILIES = {
     ...api({ onError: 'log' }, { onError: {} }, { formatError: true }, { introspection: 'off' }),
     ...api({ subscriptionProtocols: ['graphql-sse'] }),
     // Options of other servers
-    ...api({ timeout: 5000 }, { bodyLimit: 1e6 }, { limit: '1mb' }, { maxBodySize: '1mb' }, { sse: true }),
+    ...api(
+      { timeout: -1 },
+      { timeout: true },
+      { bodyLimit: 1e6 },
+      { limit: '1mb' },
+      { maxBodySize: '1mb' },
+      { sse: true },
+    ),
     ...api({ validate: empty }, { parse: empty }, { responseCaching: true }),
     ...each(handler.openapi, undefined, '', 'graphql', 5),
     ...calls(handler.openapi, ['/graphql', { version: '3.0' }]),

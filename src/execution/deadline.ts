@@ -1,0 +1,341 @@
+import { GraphQLError } from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
+import type { Access } from '../auth/access.ts';
+import { createDeadlines, type Deadlines } from '../http/timers.ts';
+import { duration, type Rule } from '../options/rules.ts';
+import { errorsText } from './graphql-error.ts';
+import {
+  type EngineSettings,
+  type ErrorOrigin,
+  type ExecuteOperation,
+  type ExecutionCaching,
+  type ExecutionInputs,
+  type ExecutionOutcome,
+  type IncrementalFormat,
+  isThenable,
+  type PreparedOperation,
+  type RemainingResults,
+} from './types.ts';
+
+const DEFAULT_TIMEOUT = 60_000;
+const TIMEOUT_STATUS = 504;
+
+const isMilliseconds = duration(DEFAULT_TIMEOUT, { to: Number.POSITIVE_INFINITY });
+
+/** The rule of the option `timeout`, whose resolved value is `Infinity` if it is off. */
+export const timeoutRule: Rule<number> = {
+  ...isMilliseconds,
+  accepted:
+    "a whole number of milliseconds, a string such as '5s' (ms, s, m, h, d), or false or 0 for no limit",
+  read(value) {
+    const milliseconds = isMilliseconds.read?.(value);
+    return milliseconds === false || milliseconds === 0 ? Number.POSITIVE_INFINITY : milliseconds;
+  },
+};
+
+const timeouts = new WeakSet<object>();
+
+/** Whether an error says that the time of an operation has elapsed. */
+const isTimeout = (error: unknown): boolean =>
+  typeof error === 'object' && error !== null && timeouts.has(error);
+
+/** The HTTP status of an error that ended an operation before its execution. */
+export const statusOfRefusal = (error: unknown): number => (isTimeout(error) ? TIMEOUT_STATUS : 400);
+
+/** Whether the time of an execution has elapsed. */
+export const hasTimedOut = ({ kind, status }: ExecutionOutcome): boolean =>
+  kind === 'refused' && status === TIMEOUT_STATUS;
+
+function timeoutError(): GraphQLError {
+  const error = new GraphQLError('The operation took too long', {
+    extensions: { code: 'OPERATION_TIMEOUT' },
+  });
+  timeouts.add(error);
+  return error;
+}
+
+interface Services extends Pick<EngineSettings, 'formatErrors'> {
+  /** Reports an error of the server to the operator. */
+  report(error: Error, origin: ErrorOrigin | undefined): void;
+}
+
+/** Creates the limits of one core, one for each length. Undefined for operations without a limit. */
+export function createTimeLimits(services: Services): (milliseconds: number) => TimeLimit | undefined {
+  const limits = new Map<number, TimeLimit>();
+  return (milliseconds) => {
+    if (milliseconds === Number.POSITIVE_INFINITY) return undefined;
+    let limit = limits.get(milliseconds);
+    if (limit === undefined) {
+      limit = new TimeLimit(milliseconds, services);
+      limits.set(milliseconds, limit);
+    }
+    return limit;
+  };
+}
+
+/** The time that each step of an operation may take. Steps that return no promise cost nothing. */
+export class TimeLimit {
+  readonly #milliseconds: number;
+  readonly #services: Services;
+  readonly #deadlines: Deadlines;
+
+  constructor(milliseconds: number, services: Services) {
+    this.#milliseconds = milliseconds;
+    this.#services = services;
+    this.#deadlines = createDeadlines(milliseconds);
+  }
+
+  /**
+   * Rejects when a step is too slow, such as the function of the option `context`. `onTimeout` is called then, and
+   * `discard` with a value that arrives later.
+   */
+  bound<T>(
+    value: MaybePromise<T>,
+    origin: ErrorOrigin | undefined,
+    { onTimeout, discard }: LateSteps<T> = {},
+  ): MaybePromise<T> {
+    if (!isThenable(value)) return value;
+    return new Promise((resolve, reject) => {
+      const expire = (): void => {
+        reject(this.createError(origin));
+        onTimeout?.();
+        value.then(discard, ignore);
+      };
+      this.#deadlines.set(expire);
+      const clear = (): void => this.#deadlines.clear(expire);
+      value.then(clear, clear);
+      value.then(resolve, reject);
+    });
+  }
+
+  /** Returns `execute` of an operation, whose executions end with an error when the time has elapsed. */
+  boundExecution({ operation, incremental, execute }: PreparedOperation): ExecuteOperation {
+    const invalidates = operation.operation === 'mutation';
+    // A live query is a stream of results without an end.
+    const boundsRest = incremental !== undefined;
+    return (given) => {
+      const inputs = new TimedInputs(given, invalidates);
+      const running = execute(inputs);
+      if (isThenable(running)) return this.#bound(running, inputs, boundsRest);
+      return boundsRest && running.rest !== undefined ? this.#boundRest(running, inputs) : running;
+    };
+  }
+
+  #bound(
+    running: Promise<ExecutionOutcome>,
+    inputs: TimedInputs,
+    boundsRest: boolean,
+  ): Promise<ExecutionOutcome> {
+    return new Promise((resolve, reject) => {
+      let expire = (): void => {
+        running.then((outcome) => inputs.discard(outcome), ignore);
+        const { origin } = inputs;
+        // The response of a mutation is sent when the stored results of its tags are removed.
+        inputs
+          .expired()
+          .then(() => resolve(this.#outcome(origin)))
+          .catch(reject);
+      };
+      const onTimeout = (): void => expire();
+      const clear = (): void => this.#deadlines.clear(onTimeout);
+      this.#deadlines.set(onTimeout);
+      running.then(
+        (outcome) => {
+          if (inputs.isOver) return;
+          if (!boundsRest || outcome.rest === undefined) {
+            clear();
+            resolve(outcome);
+            return;
+          }
+          const rest = new TimedRest(outcome.rest, inputs, { clear, createError: this.createError });
+          expire = () => rest.expire();
+          resolve(withRest(outcome, rest));
+        },
+        (error: unknown) => {
+          clear();
+          // An execution that was aborted may reject before its stored results are removed.
+          if (!inputs.isOver) reject(error);
+        },
+      );
+    });
+  }
+
+  /** The first payload was there at once. */
+  #boundRest(outcome: ExecutionOutcome, inputs: TimedInputs): ExecutionOutcome {
+    const clear = (): void => this.#deadlines.clear(onTimeout);
+    const { createError } = this;
+    const rest = new TimedRest(outcome.rest as RemainingResults, inputs, { clear, createError });
+    const onTimeout = (): void => rest.expire();
+    this.#deadlines.set(onTimeout);
+    return withRest(outcome, rest);
+  }
+
+  #outcome(origin: ErrorOrigin | undefined): ExecutionOutcome {
+    const error = this.createError(origin);
+    const formatted = this.#services.formatErrors([error], origin);
+    const body = `{"errors":${errorsText(formatted, this.#services, origin)}}`;
+    return { kind: 'refused', body, errors: [error], status: TIMEOUT_STATUS };
+  }
+
+  /** Reports the timeout, and returns the error for the client. */
+  readonly createError = (origin: ErrorOrigin | undefined): GraphQLError => {
+    if (origin?.aborted !== true) {
+      const name = origin?.operationName === undefined ? '' : ` "${origin.operationName}"`;
+      const message = `The operation${name} was not complete after ${this.#milliseconds} ms (option "timeout")`;
+      this.#services.report(new Error(message), origin);
+    }
+    return timeoutError();
+  };
+}
+
+/** What is done when a step is too slow. */
+interface LateSteps<T> {
+  readonly onTimeout?: () => void;
+  readonly discard?: (value: T) => void;
+}
+
+const ignore = (): void => undefined;
+
+/** Has all members of another type, also those that are optional there. */
+type Complete<T> = { [Name in keyof Required<T>]: T[Name] };
+
+/** The inputs of an execution, with a signal that is also aborted when the time has elapsed. */
+class TimedInputs implements Complete<ExecutionInputs> {
+  readonly rootValue: unknown;
+  readonly contextValue: unknown;
+  readonly variableValues: Record<string, unknown> | undefined;
+  readonly acceptsStreams: boolean;
+  incremental: IncrementalFormat | undefined;
+  /** Set by an execution that must not be aborted. */
+  outlivesClient = false;
+  readonly index: ExecutionInputs['index'];
+  readonly caching: ExecutionCaching | undefined;
+  access: Access | undefined;
+  readonly connectionParams: Readonly<Record<string, unknown>> | undefined;
+  readonly isShared: boolean;
+  /** The time has elapsed, so that nobody waits for the result. */
+  isOver = false;
+  readonly #given: ExecutionInputs;
+  readonly #invalidates: boolean;
+  #controller: AbortController | undefined;
+
+  constructor(given: ExecutionInputs, invalidates: boolean) {
+    this.rootValue = given.rootValue;
+    this.contextValue = given.contextValue;
+    this.variableValues = given.variableValues;
+    this.acceptsStreams = given.acceptsStreams === true;
+    this.incremental = given.incremental;
+    this.index = given.index;
+    this.caching = given.caching;
+    this.access = given.access;
+    this.connectionParams = given.connectionParams;
+    this.isShared = given.isShared === true;
+    this.#given = given;
+    this.#invalidates = invalidates;
+  }
+
+  get signal(): AbortSignal | undefined {
+    if (this.outlivesClient) return undefined;
+    if (this.#controller === undefined) {
+      const controller = new AbortController();
+      this.#controller = controller;
+      const { signal } = this.#given;
+      const onAbort = (): void => controller.abort(signal?.reason);
+      if (this.isOver) controller.abort(timeoutReason());
+      else if (signal?.aborted === true) onAbort();
+      else signal?.addEventListener('abort', onAbort, { once: true });
+    }
+    return this.#controller.signal;
+  }
+
+  setHeader(name: string, value: string): void {
+    if (!this.isOver) this.#given.setHeader?.(name, value);
+  }
+
+  get origin(): ErrorOrigin | undefined {
+    const { origin } = this.#given;
+    // Resolvers fail because they were aborted, which is not reported.
+    return this.isOver && origin !== undefined ? { ...origin, aborted: true } : origin;
+  }
+
+  /** Aborts the resolvers. Resolves when the stored results of a mutation's tags are removed. */
+  async expired(): Promise<void> {
+    this.isOver = true;
+    this.#controller?.abort(timeoutReason());
+    if (this.#invalidates) await this.caching?.invalidate();
+  }
+
+  /** Releases a result that has arrived too late. A mutation may have changed more data meanwhile. */
+  discard({ rest, release }: ExecutionOutcome): void {
+    release?.();
+    rest?.return().catch(ignore);
+    if (this.#invalidates) void this.caching?.invalidate();
+  }
+}
+
+const timeoutReason = (): DOMException => new DOMException('The operation took too long', 'TimeoutError');
+
+interface RestTimer {
+  clear(): void;
+  createError(origin: ErrorOrigin | undefined): GraphQLError;
+}
+
+function withRest(outcome: ExecutionOutcome, rest: RemainingResults): ExecutionOutcome {
+  return {
+    ...outcome,
+    rest,
+    // Some outcomes create their errors when they are read.
+    get errors() {
+      return outcome.errors;
+    },
+  };
+}
+
+/** Payloads that end with an error when the time of the whole operation has elapsed. */
+class TimedRest implements RemainingResults {
+  readonly #rest: RemainingResults;
+  readonly #inputs: TimedInputs;
+  readonly #timer: RestTimer;
+  #error: GraphQLError | undefined;
+  /** Rejects the call of `next` that waits. */
+  #reject: ((error: unknown) => void) | undefined;
+
+  constructor(rest: RemainingResults, inputs: TimedInputs, timer: RestTimer) {
+    this.#rest = rest;
+    this.#inputs = inputs;
+    this.#timer = timer;
+  }
+
+  get openIds(): ReadonlySet<string> | undefined {
+    return this.#rest.openIds;
+  }
+
+  next(): Promise<IteratorResult<string, undefined>> {
+    if (this.#error !== undefined) return Promise.reject(this.#error);
+    return new Promise((resolve, reject) => {
+      this.#reject = reject;
+      this.#rest.next().then(
+        (item) => {
+          if (item.done === true) this.#timer.clear();
+          resolve(item);
+        },
+        (error: unknown) => {
+          this.#timer.clear();
+          reject(error);
+        },
+      );
+    });
+  }
+
+  return(): Promise<IteratorResult<string, undefined>> {
+    this.#timer.clear();
+    return this.#rest.return();
+  }
+
+  expire(): void {
+    this.#error = this.#timer.createError(this.#inputs.origin);
+    this.#reject?.(this.#error);
+    void this.#inputs.expired();
+    this.#rest.return().catch(ignore);
+  }
+}
