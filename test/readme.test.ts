@@ -76,6 +76,9 @@ const DEFAULTS: Record<string, object> = {
   graphql: resolveHttpOptions(undefined),
   DocumentLimits: resolveHttpOptions(undefined).limits,
   GraphQLLimits: resolveHttpOptions(undefined).limits,
+  // Their option "timeout" is another one.
+  PersistedQueryOptions: {},
+  BudgetOptions: {},
   EventStreamOptions: { ...resolveHttpOptions(undefined).eventStreams },
   caching: { ...resolveCacheControl(true) },
   uploads: { ...resolveUploadOptions(undefined, 1), tempDir: undefined },
