@@ -112,7 +112,8 @@ export interface StaticFilesOptions {
   acceptRanges?: boolean | undefined;
   /**
    * `true`: `Cache-Control` from `maxAge` and `immutable`. `false`: no `Cache-Control`. A string is sent for
-   * every file. A function decides per file. It returns a value, `false` for no header, or `undefined` for
+   * every file, except the name of a build tool: `'vite'`, `'astro'`, `'next'`, `'webpack'` or `'angular'`. Then the files with a
+   * hash in their name are immutable, pages are revalidated, and the others follow `maxAge`. A function decides per file. It returns a value, `false` for no header, or `undefined` for
    * `maxAge` and `immutable`. It is called when a file is loaded into the cache, not for each request. `path`
    * is the path of the file below the root, such as `/docs/index.html` for a request of `/docs/`.
    * @default true

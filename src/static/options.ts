@@ -36,6 +36,7 @@ import {
   wrongReturnValue,
 } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
+import { HASHED_FILES } from './build-tools.ts';
 import { needsScriptHashes } from './policy.ts';
 
 /**
@@ -96,7 +97,16 @@ function cacheControlFor({
   fallback,
 }: Pick<ResolvedOptions, 'cacheControl' | 'maxAge' | 'immutable' | 'fallback'>): FileCacheControl {
   if (option === false) return () => undefined;
-  if (typeof option === 'string') return () => option;
+  if (typeof option === 'string') {
+    const hashed = Object.hasOwn(HASHED_FILES, option) ? HASHED_FILES[option] : undefined;
+    if (hashed === undefined) return () => option;
+    if (immutable !== false)
+      throw optionError(
+        STATIC_OPTIONS,
+        `option "cacheControl" is "${option}", which says what is immutable; remove the option "immutable"`,
+      );
+    return cacheControlByAge(maxAge, (filePath) => hashed.test(filePath) && !PAGE.test(filePath), true);
+  }
   const byAge = cacheControlByAge(maxAge, immutable, fallback !== undefined);
   if (option === true) return byAge;
   return (filePath) => {
@@ -478,7 +488,8 @@ function mayBeImmutable({
   cacheControl,
   immutable,
 }: Pick<ResolvedOptions, 'cacheControl' | 'immutable'>): boolean {
-  if (isString(cacheControl)) return /\bimmutable\b/.test(cacheControl);
+  if (isString(cacheControl))
+    return Object.hasOwn(HASHED_FILES, cacheControl) || /\bimmutable\b/.test(cacheControl);
   return cacheControl === true ? immutable !== false : cacheControl !== false;
 }
 

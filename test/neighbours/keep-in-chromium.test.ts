@@ -30,7 +30,7 @@ function deploy(release: string): void {
 }
 
 async function serve(port: number, keep: boolean): Promise<Server> {
-  const options = { fallback: 'index.html', immutable: /^\/assets\//, pages: { integrity: true } };
+  const options = { fallback: 'index.html', cacheControl: 'vite', pages: { integrity: true } };
   const files = staticFiles(live, keep ? { ...options, keep: { directory: kept } } : options);
   const server = createServer((req, res) => files(req, res, () => void res.end()));
   await new Promise<void>((done) => server.listen(port, '127.0.0.1', done));
