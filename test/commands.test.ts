@@ -48,6 +48,7 @@ const RUN_BY: Record<string, string> = {
   yaml: 'test/site/snippets.test.ts',
   dockerfile: 'test/site/snippets.test.ts',
   'ts site': 'test/site/snippets.test.ts',
+  json: 'test/usage/usage.test.ts',
   'ts signature': 'test/docs.test.ts',
   'ts example': 'test/snippets.test.ts',
   'ts neighbours': 'test/neighbours/guides.test.ts',
@@ -70,6 +71,8 @@ const RUN_ELSEWHERE: Record<string, string> = {
   'npx espalier compress dist': 'test/static/compress-command.test.ts',
   'npx espalier check --schema schema.graphql --documents persisted-documents.json':
     'test/documents/check-command.test.ts',
+  'git show main:schema.graphql > old.graphql': 'test/usage/check-schema.test.ts',
+  'npx espalier check --schema schema.graphql --against old.graphql \\': 'test/usage/check-schema.test.ts',
   'npx tsx examples/trusted-documents/build.ts': 'test/examples/trusted-documents.test.ts',
   'npx espalier check --schema examples/trusted-documents/schema.graphql --documents examples/trusted-documents/persisted-documents.json':
     'test/examples/trusted-documents.test.ts',

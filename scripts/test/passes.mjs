@@ -89,8 +89,8 @@ export const LISTS = {
     'reports',
     'streaming/incremental-',
   ],
-  /** GraphiQL, clients of incremental delivery and the fuzz of `auth`, which run once for each version of graphql. */
-  oncePerGraphql: ['browser-graphiql', 'neighbours/(authorization|incremental)'],
+  /** GraphiQL, clients of incremental delivery, schema changes and the fuzz of `auth`: once for each version of graphql. */
+  oncePerGraphql: ['browser-graphiql', 'neighbours/(authorization|incremental|schema-changes)'],
 };
 
 const { once, installed, slow, withoutDefaultEngine, computing, oncePerGraphql } = Object.fromEntries(

@@ -1,10 +1,7 @@
-import { readFile } from 'node:fs/promises';
-import { extname, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { buildClientSchema, buildSchema, GraphQLSchema, type IntrospectionQuery } from 'graphql';
 import { resolveCoreOptions } from '../core/options.ts';
 import { nameOf, readDocuments, type TrustedText } from '../core/trusted.ts';
 import { createValidator } from '../core/validate.ts';
+import { readSchema } from './read-schema.ts';
 
 /** The result of a check. */
 interface CheckReport {
@@ -65,44 +62,6 @@ async function readAll(paths: readonly string[]): Promise<ReadonlyMap<string, Tr
   }
   if (all.size === 0) throw new Error(`${paths.join(', ')}: no documents`);
   return all;
-}
-
-const EXPECTED_SCHEMA =
-  'not a schema; expected: SDL (.graphql), an introspection result (.json), or a module that exports the schema';
-
-/** Reads a schema from SDL, from an introspection result, or from a module that exports it. */
-async function readSchema(file: string): Promise<GraphQLSchema> {
-  const extension = extname(file);
-  try {
-    if (extension === '.json') return schemaOfIntrospection(JSON.parse(await readFile(file, 'utf8')));
-    if (/^\.(?:graphqls?|gql|sdl)$/.test(extension)) return buildSchema(await readFile(file, 'utf8'));
-    return await importSchema(file);
-  } catch (error) {
-    const { message, code } = error as NodeJS.ErrnoException;
-    const isUnknown = code === 'ERR_UNSUPPORTED_DIR_IMPORT' || code === 'ERR_UNKNOWN_FILE_EXTENSION';
-    throw new Error(`${file}: ${isUnknown ? EXPECTED_SCHEMA : message}`);
-  }
-}
-
-function schemaOfIntrospection(
-  result: { readonly data?: IntrospectionQuery } & IntrospectionQuery,
-): GraphQLSchema {
-  return buildClientSchema(result.data ?? result);
-}
-
-async function importSchema(file: string): Promise<GraphQLSchema> {
-  const exported = (await import(pathToFileURL(resolve(file)).href)) as Readonly<Record<string, unknown>>;
-  const defaults = exported['default'] as { readonly schema?: unknown } | undefined;
-  for (const value of [exported['schema'], defaults, defaults?.schema]) {
-    const schema: unknown = typeof value === 'function' ? await value() : await value;
-    if (schema instanceof GraphQLSchema) return schema;
-    if (Object.prototype.toString.call(schema) === '[object GraphQLSchema]') {
-      throw new Error(
-        'the schema belongs to another copy of graphql; install one version only (npm ls graphql)',
-      );
-    }
-  }
-  throw new Error('the module exports no schema; export it as "schema" or as the default');
 }
 
 /** Formats a report for people, with a line for each error. */

@@ -14,7 +14,7 @@ export class UsageError extends Error {}
 /** Runs a command with its arguments; returns the exit code. */
 export type Command = (args: readonly string[], output: Output) => Promise<0 | 1>;
 
-/** Validates trusted documents against a schema. */
+/** Validates trusted documents against a schema, or compares the schema with an earlier one. */
 export const check: Command = async (args, output) => {
   const { values, positionals } = parseArgs({
     args: [...args],
@@ -23,25 +23,72 @@ export const check: Command = async (args, output) => {
       schema: { type: 'string' },
       documents: { type: 'string', multiple: true },
       limit: { type: 'string', multiple: true, default: [] },
+      against: { type: 'string' },
+      usage: { type: 'string', multiple: true, default: [] },
+      markdown: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       quiet: { type: 'boolean', default: false },
     },
   });
-  const { schema, documents, json, quiet } = values;
+  const { schema, documents, against, limit, usage, markdown } = values;
   if (positionals.length > 0) throw new UsageError(`unexpected argument "${positionals[0]}"`);
   if (schema === undefined) throw new UsageError('no schema; pass its file with --schema');
-  if (documents === undefined)
-    throw new UsageError('no documents; pass their file or directory with --documents');
-  const limits = Object.fromEntries(values.limit.map(toLimit));
+  if (documents === undefined && against === undefined) {
+    throw new UsageError(
+      'no documents; pass their file or directory with --documents, or an earlier schema with --against',
+    );
+  }
+  if (documents !== undefined && against !== undefined)
+    throw new UsageError('--documents and --against are two checks; run the command for each of them');
+  if (against !== undefined && limit.length > 0) throw new UsageError('--limit needs --documents');
+  if (against === undefined && (usage.length > 0 || markdown))
+    throw new UsageError(`${markdown ? '--markdown' : '--usage'} needs --against`);
+  if (markdown && values.json) throw new UsageError('--json and --markdown are two formats; pass one');
+  return against === undefined
+    ? await checkDocuments(schema, documents ?? [], values, output)
+    : await checkSchema(schema, against, values, output);
+};
+
+interface CheckArguments {
+  readonly limit: readonly string[];
+  readonly usage: readonly string[];
+  readonly markdown: boolean;
+  readonly json: boolean;
+  readonly quiet: boolean;
+}
+
+async function checkDocuments(
+  schema: string,
+  documents: readonly string[],
+  { limit, json, quiet }: CheckArguments,
+  output: Output,
+): Promise<0 | 1> {
+  const limits = Object.fromEntries(limit.map(toLimit));
   // Only this command needs the package graphql.
-  const { checkDocuments, formatReport } = await import('./check-documents.ts');
-  const report = await checkDocuments(schema, documents, limits);
+  const { checkDocuments: run, formatReport } = await import('./check-documents.ts');
+  const report = await run(schema, documents, limits);
   const isFit = report.unfit.length === 0;
   if (json) output.stdout.write(`${JSON.stringify(report, undefined, 2)}\n`);
   else if (!isFit) output.stderr.write(formatReport(report));
   else if (!quiet) output.stdout.write(formatReport(report));
   return isFit ? 0 : 1;
-};
+}
+
+async function checkSchema(
+  schema: string,
+  against: string,
+  { usage, markdown, json, quiet }: CheckArguments,
+  output: Output,
+): Promise<0 | 1> {
+  const { checkSchema: run, formatSchemaMarkdown, formatSchemaReport } = await import('./check-schema.ts');
+  const report = await run(schema, against, usage);
+  const isSafe = report.changes.every(({ level }) => level !== 'breaking');
+  if (json) output.stdout.write(`${JSON.stringify(report, undefined, 2)}\n`);
+  else if (markdown) output.stdout.write(formatSchemaMarkdown(report));
+  else if (!isSafe) output.stderr.write(formatSchemaReport(report));
+  else if (!quiet) output.stdout.write(formatSchemaReport(report));
+  return isSafe ? 0 : 1;
+}
 
 function toLimit(text: string): readonly [name: string, value: number] {
   const [name = '', value = ''] = text.split('=');

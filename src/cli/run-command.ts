@@ -29,15 +29,21 @@ Example: espalier compress --coding br --coding gzip dist
     'check',
     {
       run: check,
-      usage: 'espalier check [options] --schema <file> --documents <path>',
-      text: `espalier check validates the trusted documents of the option "documents" of graphqlHTTP.
+      usage: 'espalier check [options] --schema <file> (--documents <path> | --against <file>)',
+      text: `espalier check validates the trusted documents of the option "documents" of graphqlHTTP, or finds the changes
+of a schema that break clients.
 
   --schema <file>     SDL (.graphql), an introspection result (.json), or a module that exports the schema
   --documents <path>  a manifest, or a directory of <id>.graphql files; may be repeated
   --limit <name=n>    a limit of the server, such as depth=20; may be repeated (default: the limits of graphqlHTTP)
+  --against <file>    the earlier schema
+  --usage <file>      a file of the option "usage" of graphqlHTTP; may be repeated. Breaking changes of what no client
+                      has used are safe
+  --markdown          print the changes as Markdown
   --json              print the report as JSON
 
-Example: espalier check --schema schema.graphql --documents persisted-documents.json --limit depth=20
+Examples: espalier check --schema schema.graphql --documents persisted-documents.json --limit depth=20
+          espalier check --schema schema.graphql --against old.graphql --usage usage.json
 `,
     },
   ],
@@ -61,8 +67,8 @@ const COMMON = `Options of all commands:
   --help              print the help of the command, or of all commands
   --version           print the version of espalier
 
-Exit codes: 0 done, 1 the folder is not empty, a file could not be compressed, --check failed or a document
-does not fit, 2 wrong arguments, or files could not be read or written.
+Exit codes: 0 done, 1 the folder is not empty, a file could not be compressed, --check failed, a document
+does not fit or a change breaks clients, 2 wrong arguments, or files could not be read or written.
 `;
 
 /** Returns the help of one command, or of all if the name is not the name of a command. */

@@ -80,7 +80,7 @@ export function createFileTarget(path: string, days: number): UsageTarget {
 }
 
 /** @throws Error that names the file. */
-async function readUsageFile(
+export async function readUsageFile(
   path: string,
   { isOptional = false }: { readonly isOptional?: boolean } = {},
 ): Promise<UsageCounts> {
