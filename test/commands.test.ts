@@ -45,6 +45,7 @@ const RUN_BY: Record<string, string> = {
   graphql: 'test/examples/file-share.test.ts',
   sh: 'test/commands.test.ts',
   text: 'test/graphiql/page.test.ts',
+  html: 'test/static/pages.test.ts',
   yaml: 'test/site/snippets.test.ts',
   dockerfile: 'test/site/snippets.test.ts',
   'ts site': 'test/site/snippets.test.ts',
@@ -68,6 +69,13 @@ const RUN_ELSEWHERE: Record<string, string> = {
   'PORT=3001 REDIS_URL=redis://127.0.0.1 npx tsx examples/photo-wall/server.ts':
     'test/examples/photo-wall.test.ts',
   'curl http://localhost:3000/graphql \\': 'test/browser-snippets.test.ts',
+  "curl http://localhost:3000/graphql -H 'content-type: application/json' \\":
+    'test/graphql/variable-batching.test.ts',
+  "curl -H 'Accept: text/markdown' http://localhost:3000/guide   # guide.md": 'test/static/variants.test.ts',
+  'curl http://localhost:3000/guide                              # guide.html':
+    'test/static/variants.test.ts',
+  "curl -H 'Accept: image/avif' http://localhost:3000/photo.jpg  # photo.avif":
+    'test/static/variants.test.ts',
   'npx espalier compress dist': 'test/static/compress-command.test.ts',
   'npx espalier check --schema schema.graphql --documents persisted-documents.json':
     'test/documents/check-command.test.ts',
@@ -78,6 +86,9 @@ const RUN_ELSEWHERE: Record<string, string> = {
     'test/examples/trusted-documents.test.ts',
   'npx tsx examples/trusted-documents/server.ts': 'test/examples/trusted-documents.test.ts',
   'npm install pino pino-http': 'test/neighbours/guides.test.ts',
+  'npm install espalier graphql @nestjs/graphql': 'test/neighbours/recipes.test.ts',
+  'npm uninstall @nestjs/apollo @apollo/server @as-integrations/express5': 'test/neighbours/recipes.test.ts',
+  'npm install parse5-html-rewriting-stream': 'test/static/pages.test.ts',
   'npm install @opentelemetry/api': 'test/neighbours/telemetry.test.ts',
   "curl -N -H 'Accept: text/event-stream' 'http://localhost:3000/graphql?query=subscription{tick}'":
     'test/streaming/clients.test.ts',

@@ -72,7 +72,9 @@ describe('the tarball', () => {
       ...shared.map((name) => `lib/${name}.${extension}`),
       extension === 'cjs' ? 'rolldown-runtime.cjs' : 'cli.mjs',
       // Parts of the command, which an entry never loads.
-      ...(extension === 'cjs' ? ['template.cjs'] : ['lib/cli-check-documents.mjs']),
+      ...(extension === 'cjs'
+        ? ['template.cjs']
+        : ['check-documents', 'check-schema', 'read-schema'].map((name) => `lib/cli-${name}.mjs`)),
       ...['types', 'graphql-types'].map((name) => `lib/${name}.d.${extension.replace('js', 'ts')}`),
     ]);
     const paths = tarball.files.map(({ path }) => path).filter((path) => !path.startsWith('dist/graphiql/'));
