@@ -1,0 +1,86 @@
+import { buildSubgraphSchema } from '@apollo/subgraph';
+import { type GraphQLSchema, parse, printSchema, validateSchema } from 'graphql';
+import { visibleSchema } from '../../middleware/auth.ts';
+import { codes, type Service, scopesOf, serve } from '../auth/service.ts';
+
+// The directives of Apollo Federation in a subgraph, with their own definitions. A router asks for `_entities`.
+
+const users = [{ id: '1', name: 'NAME', email: 'EMAIL' }];
+const schema = buildSubgraphSchema([
+  {
+    typeDefs: parse(`
+    extend schema @link(url: "https://specs.apollo.dev/federation/v2.9",
+      import: ["@key", "@authenticated", "@requiresScopes", "@policy"])
+    type Query { user: User audit: Audit }
+    type User @key(fields: "id") {
+      id: ID! name: String @authenticated email: String @requiresScopes(scopes: [["email"]])
+    }
+    type Audit @key(fields: "id") @requiresScopes(scopes: [["audit"]]) { id: ID! text: String }
+    type Plain @key(fields: "id") { id: ID! text: String @policy(policies: [["paid"]]) }
+  `),
+    resolvers: {
+      Query: { user: () => users[0], audit: () => ({ id: '1', text: 'AUDIT' }) },
+      User: { __resolveReference: ({ id }: { id: string }) => users.find((user) => user.id === id) },
+      Audit: { __resolveReference: ({ id }: { id: string }) => ({ id, text: 'AUDIT' }) },
+      Plain: { __resolveReference: async ({ id }: { id: string }) => ({ id, text: 'PLAIN' }) },
+    },
+  },
+]) as GraphQLSchema;
+
+const QUERY = `query ($of: [_Any!]!) {
+  _entities(representations: $of) {
+    __typename ... on User { id name email } ... on Audit { text } ... on Plain { text }
+  }
+}`;
+const of = ['User', 'Audit', 'Plain'].map((__typename) => ({ __typename, id: '1' }));
+
+const services: Service[] = [];
+afterAll(() => Promise.all(services.map((service) => service.close())));
+
+async function create(engine: 'compiled' | 'graphql-js', mode: 'reject' | 'null'): Promise<Service> {
+  const policies = (names: readonly string[], { headers }: { headers: Record<string, unknown> }) =>
+    String(headers['x-scopes']).includes('email') ? names : [];
+  const service = await serve({ engine, auth: { scopes: scopesOf, policies, mode } }, schema);
+  services.push(service);
+  return service;
+}
+
+describe.each(['compiled', 'graphql-js'] as const)('%s', (engine) => {
+  it("mode null: the type and fields of each entity decide about the caller's view of it", async () => {
+    const { post } = await create(engine, 'null');
+    const entitiesOf = async (scopes?: string) =>
+      (await post(QUERY, scopes, { variables: { of } })).body.data?.['_entities'];
+    const plain = { __typename: 'Plain', text: null };
+    const user = { __typename: 'User', id: '1', name: null, email: null };
+    expect(await entitiesOf()).toEqual([user, null, plain]);
+    expect(await entitiesOf('')).toEqual([{ ...user, name: 'NAME' }, null, plain]);
+    expect(await entitiesOf('email audit')).toEqual([
+      { ...user, name: 'NAME', email: 'EMAIL' },
+      { __typename: 'Audit', text: 'AUDIT' },
+      { ...plain, text: 'PLAIN' },
+    ]);
+  });
+
+  it('mode reject: entities are refused by the fields that are selected, and by their types', async () => {
+    const { post } = await create(engine, 'reject');
+    const refused = await post(QUERY, 'audit', { variables: { of } });
+    expect([refused.status, ...codes(refused)]).toEqual([403, 'FORBIDDEN', 'FORBIDDEN']);
+    const typeOnly = 'query ($of: [_Any!]!) { _entities(representations: $of) { __typename } }';
+    expect((await post(typeOnly, 'email', { variables: { of } })).status).toBe(403);
+    expect((await post(typeOnly, 'email', { variables: { of: [of[0]] } })).status).toBe(200);
+    expect((await post(typeOnly, 'audit', { variables: { of } })).status).toBe(200);
+  });
+
+  it('the router reads the SDL with the directives', async () => {
+    const { post } = await create(engine, 'reject');
+    const { body } = await post('{ _service { sdl } }');
+    expect(JSON.stringify(body.data)).toContain('@requiresScopes(scopes: [[\\"audit\\"]])');
+  });
+});
+
+it('the visible part of a subgraph is a valid schema', () => {
+  const visible = visibleSchema(schema, []);
+  expect(validateSchema(visible)).toEqual([]);
+  expect(printSchema(visible)).not.toMatch(/Audit|email/);
+  expect(printSchema(visible)).toContain('_entities');
+});
