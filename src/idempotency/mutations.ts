@@ -316,7 +316,7 @@ class Refusal {
   readonly #error: GraphQLError;
   readonly #status: number;
 
-  constructor(status: number, code: string, message: string, headers?: Readonly<Record<string, string>>) {
+  constructor(status: number, code: string, message: string, headers: Record<string, string> = {}) {
     this.#status = status;
     this.#error = new GraphQLError(message, { extensions: { code, http: { status, headers } } });
   }
@@ -377,9 +377,12 @@ function fromStored(result: string): ExecutionOutcome {
     result.slice(0, end),
   );
   // The errors were reported by the first execution. These only set the status and headers again.
-  const errors = http.map((value) => new GraphQLError('Stored', { extensions: { http: value } }));
+  const errors = http.map((value) => new GraphQLError('Stored', { extensions: toExtensions(value) }));
   return { kind, body: result.slice(end + 1), errors };
 }
+
+/** Some packages declare the type of `http`. */
+const toExtensions = (http: unknown): Record<string, unknown> => ({ http });
 
 /** The members of a response. */
 interface Members {

@@ -184,6 +184,17 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
     expect(service.effects.count).toBe(1);
   });
 
+  it('a mutation that exceeds the timeout is finished, and a repetition gets its result', async () => {
+    const service = await start({}, { timeout: 50 });
+    service.effects.isGated = true;
+    const late = await pay(service, 'a');
+    expect([late.data, late.codes]).toEqual([undefined, ['OPERATION_TIMEOUT']]);
+    service.effects.open();
+    const second = await pay(service, 'a');
+    expect([second.replayed, second.data]).toEqual([true, { pay: { id: '1', amount: 5 } }]);
+    expect(service.effects.count).toBe(1);
+  });
+
   it('the contents of files count', async () => {
     const service = await start();
     const send = (content: string) => {
