@@ -75,6 +75,7 @@ export class SchemaRequirements {
   constructor(schema: GraphQLSchema) {
     this.#schema = schema;
     refuse('the schema', { name: 'schema', ...pick(schema) }, schema);
+    assertImports({ name: 'schema', ...pick(schema) });
     for (const type of Object.values(schema.getTypeMap())) if (!isIntrospectionType(type)) this.#read(type);
   }
 
@@ -199,9 +200,23 @@ function refuse(coordinate: string, element: SchemaElement, schema: GraphQLSchem
   );
 }
 
+/** Refuses directives of Apollo Federation that `@link` renames: they would require nothing. */
+function assertImports(schema: SchemaElement): void {
+  const links = directivesOf(schema, 'link').map((link) => (isObject(link) ? link['import'] : undefined));
+  for (const entry of links.flat().filter(isObject)) {
+    const name = NAMES.find((each) => entry['name'] === `@${each}`);
+    if (name === undefined || entry['as'] === undefined || entry['as'] === entry['name']) continue;
+    throw wrongUse('the schema', `@link imports @${name} as ${entry['as']}; import it with its own name`);
+  }
+}
+
 /** Refuses a directive whose name is almost one of ours, unless the schema defines it. */
 function assertSpelling(coordinate: string, element: SchemaElement, schema: GraphQLSchema): void {
   for (const name of usedNames(element)) {
+    // The name that a directive has in a subgraph that does not import it.
+    const own = NAMES.find((each) => name.endsWith(`__${each}`));
+    if (own !== undefined)
+      throw wrongUse(coordinate, `@${name} requires nothing; import "@${own}" with @link and use @${own}`);
     if ((NAMES as string[]).includes(name) || schema.getDirective(name) != null) continue;
     const meant = closest(name, NAMES);
     if (meant !== undefined) throw wrongUse(coordinate, `@${name} is unknown; did you mean @${meant}?`);

@@ -78,6 +78,20 @@ describe.each(['compiled', 'graphql-js'] as const)('%s', (engine) => {
   });
 });
 
+it.each([
+  ['["@key"]', '@federation__authenticated'],
+  ['["@key", { name: "@authenticated", as: "@signedIn" }]', '@signedIn'],
+])('a directive with another name is an error, because it would require nothing: %s', async (names, use) => {
+  const typeDefs = parse(`
+    extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ${names})
+    type Query { me: String ${use} }
+  `);
+  const renamed = buildSubgraphSchema([{ typeDefs }]) as GraphQLSchema;
+  await expect(serve({ auth: { scopes: scopesOf } }, renamed)).rejects.toThrow(
+    expect.objectContaining({ code: 'ERR_OPTION' }),
+  );
+});
+
 it('the visible part of a subgraph is a valid schema', () => {
   const visible = visibleSchema(schema, []);
   expect(validateSchema(visible)).toEqual([]);
