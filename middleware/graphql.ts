@@ -4,6 +4,7 @@ import { createHandler } from '../src/graphql/handler.ts';
 import { assertUploadScalar, resolveHttpOptions } from '../src/graphql/options.ts';
 import { createWebsocketHandler } from '../src/live/websocket.ts';
 import { createOpenApi } from '../src/openapi/openapi.ts';
+import { delay, resolveOptions } from '../src/options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../src/options/scopes.ts';
 import { NO_USAGE } from '../src/usage/options.ts';
 import type { ConnectRequest, ContextSource } from '../types/connect.ts';
@@ -11,6 +12,7 @@ import type {
   GraphQLHandler,
   GraphQLOptions,
   MethodName,
+  ReplaceOptions,
   RequestOf,
   SchemaSource,
 } from '../types/graphql.ts';
@@ -26,6 +28,8 @@ export type * from '../types/operation.ts';
 export type * from '../types/response-cache.ts';
 export type * from '../types/uploads.ts';
 export type * from '../types/usage.ts';
+
+const REPLACE = { ...GRAPHQL_OPTIONS, name: 'replace' };
 
 /** The HTTP methods that the option `methods` accepts. */
 export const Method: { readonly [Name in MethodName]: Name } = {
@@ -60,6 +64,11 @@ export function graphqlHTTP<
     websocketHandler,
     openapi: createOpenApi(settings, core.documents),
     invalidate: createInvalidate(core),
+    async replace(next: unknown, options?: ReplaceOptions) {
+      const { timeout } = resolveOptions(REPLACE, options, { timeout: delay(60_000, 0) });
+      if (settings.multipartUploadsEnabled) assertUploadScalar(next);
+      await core.replace(next, timeout);
+    },
     usage: core.usage ?? NO_USAGE,
     [CORE]: core,
   });

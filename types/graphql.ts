@@ -248,11 +248,26 @@ export interface OpenApiFragment {
   readonly components: { readonly schemas: Record<string, object> };
 }
 
+/** Options of `replace`. */
+export interface ReplaceOptions {
+  /**
+   * The time for operations that still run with the earlier schema, such as subscriptions. Then their sockets are
+   * closed with 1012 and their event streams end, so that clients reconnect.
+   * @default 60000
+   */
+  readonly timeout?: Duration | undefined;
+}
+
 /** The middleware that `graphqlHTTP` returns. It serves WebSockets too. */
 export interface GraphQLHandler extends CacheInvalidator {
   (req: IncomingMessage, res: ServerResponse, next?: NextFunction): void;
   /** For a WebSocket route: `app.ws(path, handler.websocketHandler)` of express-ws, or a WebSocketServer's `connection` event. */
   readonly websocketHandler: WebsocketHandler;
+  /**
+   * Uses another schema for new operations, as soon as the cached and trusted documents are prepared for it. Rejects, and
+   * keeps the earlier schema, if it is invalid, or if the handler was created with a function.
+   */
+  replace(schema: GraphQLSchema, options?: ReplaceOptions): Promise<void>;
   /** The counts of the option `usage`; without it there are none. */
   readonly usage: SchemaUsage;
   /**

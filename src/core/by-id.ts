@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { FindDocument, PersistedQueryStore } from '../../types/graphql.ts';
 import { timeoutRule } from '../execution/deadline.ts';
@@ -57,11 +58,18 @@ const PERSISTED_SHARE = 1 / 8;
 export function createCoreDocuments(parts: CoreParts): {
   readonly prepare: Prepare;
   readonly documents: CoreDocuments | undefined;
+  /** Prepares the known documents for another schema, and returns the function that uses them. */
+  readonly warm: (from: GraphQLSchema, to: GraphQLSchema) => Promise<() => void>;
 } {
   const { options, engineSettings } = parts;
   const engine = selectEngine(options.engine);
   if (options.documents === undefined) {
-    return { prepare: createPrepare(engine, engineSettings, options), documents: undefined };
+    const prepare = createPrepare(engine, engineSettings, options);
+    const warm = async (from: GraphQLSchema, to: GraphQLSchema) => {
+      await prepare.warm(from, to);
+      return () => undefined;
+    };
+    return { prepare, documents: undefined, warm };
   }
   const settings = resolveDocuments(options.documents);
   const { from, apq, timeouts } = settings;
@@ -81,6 +89,11 @@ export function createCoreDocuments(parts: CoreParts): {
       isId: (segment) => list?.has(segment) === true || find !== undefined || LIKE_A_HASH.test(segment),
       trusted: () => list?.trusted(),
       onReload: (listener) => list?.onReload(listener),
+    },
+    warm: async (from, to) => {
+      await prepare.warm(from, to);
+      await list?.warm(to);
+      return () => list?.use(to);
     },
   };
 }

@@ -3,6 +3,7 @@ import type { MaybePromise, OperationTransport } from '../../types/connect.ts';
 import type { ContextDetails, SharedOperation } from '../../types/subscriptions.ts';
 import { type Authorization, createAuthorization } from '../auth/authorization.ts';
 import type { GuardedStore } from '../cache/store.ts';
+import { resolveCost } from '../cost/cost-check.ts';
 import {
   createErrorReporter,
   isDevelopment,
@@ -24,6 +25,7 @@ import type { Prepare } from './documents.ts';
 import { assertIncremental, mayBeIncremental } from './engines.ts';
 import { createErrorFormatter, createErrorMask, errorDetails, type FormatErrors } from './errors.ts';
 import type { CoreSettings, ErrorSettings, OnOperation } from './options.ts';
+import { ReplaceableSchema, type ReplaceListener, type ReplaceSteps } from './replace.ts';
 
 /** Returns the context value of a request, a connection or an operation. */
 export type ContextFactory = (
@@ -43,6 +45,12 @@ export interface GraphQLCore {
     request: unknown,
     connectionParams?: Readonly<Record<string, unknown>>,
   ): MaybePromise<GraphQLSchema>;
+  /** Replaces the schema for new operations; older ones should end within `milliseconds`. */
+  replace(schema: unknown, milliseconds: number): Promise<void>;
+  /** Calls a function after each replacement. */
+  onReplace(listener: ReplaceListener): void;
+  /** The schema of all requests; undefined if it depends on the request. */
+  readonly currentSchema: GraphQLSchema | undefined;
   /** Whether all requests have the same schema. */
   readonly hasOneSchema: boolean;
   /** Turns a document text into a prepared operation. */
@@ -152,11 +160,19 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
   const { context, rootValue } = settings;
   const source = schemaSource(scope, schema, settings.errors, idempotency);
   const options = withRule(settings, idempotency);
+  const { replaceable } = source;
+  const documents = createCoreDocuments({ schema: source.one ?? schema, options, engineSettings, report });
   return {
     ...forCallers(source, authorization, idempotency),
-    ...createCoreDocuments({ schema: source.one ?? schema, options, engineSettings, report }),
+    ...documents,
+    ...replacement(replaceable, documents.warm, (next) => checkSchema(scope, next, settings, source.serve)),
+    get currentSchema() {
+      return source.hasOneSchema && authorization?.schemaFor === undefined ? replaceable.current : undefined;
+    },
     cacheStore: settings.cacheStore,
-    mayBeIncremental: mayBeIncremental(schema, settings),
+    get mayBeIncremental() {
+      return mayBeIncremental(source.one === undefined ? schema : replaceable.current, settings);
+    },
     maxVariables: settings.limits.variables,
     hasContextFunction: typeof context === 'function',
     readsSource: readsSource(settings),
@@ -256,12 +272,45 @@ function forCallers(
 
 type SchemaOfRequest = Pick<GraphQLCore, 'schemaFor' | 'hasOneSchema'>;
 
+interface SchemaSource extends SchemaOfRequest {
+  readonly one: GraphQLSchema | undefined;
+  readonly replaceable: ReplaceableSchema;
+  /** Returns a schema with what the options add to it. */
+  serve(schema: GraphQLSchema): GraphQLSchema;
+}
+
+const replacement = (
+  schema: ReplaceableSchema,
+  warm: ReplaceSteps['warm'],
+  check: ReplaceSteps['check'],
+): Pick<GraphQLCore, 'replace' | 'onReplace'> => ({
+  replace: (next, milliseconds) => schema.replace(next, milliseconds, { check, warm }),
+  onReplace: (listener) => schema.onReplace(listener),
+});
+
+/** Checks the schema that replaces the one of a handler. */
+function checkSchema(
+  scope: OptionScope,
+  schema: unknown,
+  settings: CoreSettings,
+  serve: SchemaSource['serve'],
+): GraphQLSchema {
+  if (!(schema instanceof GraphQLSchema)) throw notASchema({ ...scope, name: 'replace' }, schema);
+  assertValidSchema(schema);
+  assertIncremental(scope, schema, settings);
+  createAuthorization(settings.auth, schema);
+  resolveCost(settings.cost, schema);
+  settings.createCaching?.(schema);
+  schemasOfHandlers.add(schema);
+  return serve(schema);
+}
+
 function schemaSource(
   scope: OptionScope,
   schema: unknown,
   errors: ErrorSettings,
   idempotency: Idempotency | undefined,
-): SchemaOfRequest & { readonly one: GraphQLSchema | undefined } {
+): SchemaSource {
   const served = (given: GraphQLSchema): GraphQLSchema => {
     const result = errors.capabilities ? withCapabilities(given, errors) : given;
     return idempotency?.withDirective(result) ?? result;
@@ -271,7 +320,8 @@ function schemaSource(
     assertValidSchema(schema);
     if (scope === GRAPHQL_OPTIONS) schemasOfHandlers.add(schema);
     const one = served(schema);
-    return { one, schemaFor: () => one, hasOneSchema: true };
+    const replaceable = new ReplaceableSchema(scope, one);
+    return { one, replaceable, serve: served, schemaFor: () => replaceable.current, hasOneSchema: true };
   }
   const assertSchema = (value: unknown): GraphQLSchema => {
     if (!(value instanceof GraphQLSchema)) throw notASchema(scope, value);
@@ -281,6 +331,8 @@ function schemaSource(
     schemaFor: (request) => settle(withNativePromise((schema as Callable)(request)), assertSchema),
     hasOneSchema: false,
     one: undefined,
+    replaceable: new ReplaceableSchema(scope, undefined),
+    serve: served,
   };
 }
 

@@ -66,19 +66,36 @@ const ERROR_BYTES = 2500;
 const errorBytes = ({ errors }: RequestError): number =>
   errors.reduce((sum, { message }) => sum + ERROR_BYTES + message.length * 2, 0);
 
+/** A `prepare` function that can prepare the documents of one schema for another. */
+interface WarmablePrepare extends Prepare {
+  warm(from: GraphQLSchema, to: GraphQLSchema): Promise<void>;
+}
+
 /** Creates the `prepare` function of one core, with its caches. */
-export function createPrepare(engine: Engine, settings: EngineSettings, options: CoreSettings): Prepare {
+export function createPrepare(
+  engine: Engine,
+  settings: EngineSettings,
+  options: CoreSettings,
+): WarmablePrepare {
   const validator = createValidator(options, settings);
   const { documentCacheBytes } = options;
   const valid = createDocumentCache<LoadedDocument>(documentCacheBytes * (1 - REFUSED_SHARE));
   const refused = createDocumentCache<RequestError>(documentCacheBytes * REFUSED_SHARE);
   const createOperation = createOperationFactory(engine, settings, options);
-  const { select } = createOperationSelector(options, (operation) =>
+  const { select, prepare: prepareOperation } = createOperationSelector(options, (operation) =>
     createOperation(operation, {
       charge: (bytes) => valid.charge(operation.schema, operation.source, bytes),
     }),
   );
   const queue = createLoadQueue<LoadedDocument | RequestError>();
+
+  async function warm(from: GraphQLSchema, to: GraphQLSchema): Promise<void> {
+    for (const [query, { operations }] of valid.of(from)) {
+      const entry = await queue(to, query, () => loadWithYields(to, query));
+      if ('errors' in entry) continue;
+      for (const { operation } of operations.values()) prepareOperation(to, entry, operation.name?.value);
+    }
+  }
 
   function validateAndStore(
     schema: GraphQLSchema,
@@ -121,7 +138,7 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
     return prepared;
   }
 
-  return (schema, params, source) => {
+  const prepare: Prepare = (schema, params, source) => {
     const { query } = params;
     let entry = valid.get(schema, query) ?? refused.get(schema, query);
     if (entry === undefined) {
@@ -132,11 +149,14 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
     }
     return select(schema, entry, params, source);
   };
+  return Object.assign(prepare, { warm });
 }
 
 /** Documents by schema and text, bounded by the bytes that they retain. */
 interface DocumentCache<V> {
   get(schema: GraphQLSchema, query: string): V | undefined;
+  /** Returns the documents of a schema. */
+  of(schema: GraphQLSchema): readonly (readonly [query: string, value: V])[];
   /** Stores a document, unless it is larger than one document may be. */
   set(schema: GraphQLSchema, query: string, value: V, bytes: number): void;
   /**
@@ -169,6 +189,10 @@ class Generation<V> {
       this.#entries = this.#bySchema.get(schema);
     }
     return this.#entries?.get(query);
+  }
+
+  entriesOf(schema: GraphQLSchema): Iterable<readonly [string, Entry<V>]> {
+    return this.#bySchema.get(schema) ?? [];
   }
 
   add(schema: GraphQLSchema, query: string, entry: Entry<V>): void {
@@ -210,6 +234,10 @@ export function createDocumentCache<V>(maxBytes: number): DocumentCache<V> {
       const stale = old.get(schema, query);
       if (stale !== undefined) add(schema, query, stale);
       return stale?.value;
+    },
+    of(schema) {
+      const entries = [...old.entriesOf(schema), ...young.entriesOf(schema)];
+      return [...new Map(entries.map(([query, { value }]) => [query, value]))];
     },
     set(schema, query, value, bytes) {
       if (bytes <= maxBytes * SHARE) add(schema, query, { value, bytes });

@@ -166,7 +166,7 @@ const NO_TEXT: TrustedText = { text: '', name: undefined, onError: undefined };
 class TrustedList {
   readonly #loader: TrustedLoader;
   /** The schema whose documents are prepared in advance; undefined if it depends on the request. */
-  readonly #schema: GraphQLSchema | undefined;
+  #schema: GraphQLSchema | undefined;
   readonly #onUnfit: (unfit: readonly UnfitDocument[]) => void;
   readonly #listeners: (() => void)[] = [];
   #current: PreparedList;
@@ -195,6 +195,22 @@ class TrustedList {
     for (const [id, entry] of this.#current.entriesOf(schema))
       if (!('errors' in entry)) loaded.set(id, entry);
     return { schema, loaded };
+  }
+
+  /** Validates and prepares the documents for another schema. */
+  async warm(schema: GraphQLSchema): Promise<void> {
+    const unfit: UnfitDocument[] = [];
+    const list = this.#current;
+    for (const id of list.texts.keys()) {
+      await yieldToEventLoop();
+      this.#load(list, schema, id, unfit);
+    }
+    this.#reportUnfit(unfit);
+  }
+
+  /** Uses the documents of another schema. */
+  use(schema: GraphQLSchema): void {
+    this.#schema = schema;
   }
 
   has(id: string): boolean {

@@ -143,12 +143,15 @@ export class Connection implements LiveConnection {
     this.#initBy = timer.now() + settings.limits.initTimeout;
   }
 
+  get operations(): Iterable<SocketOperation> {
+    return this.#operations?.values() ?? [];
+  }
   get operationCount(): number {
     return this.#operations?.size ?? 0;
   }
   /** Set before the connection is acknowledged. */
   get schema(): GraphQLSchema {
-    return this.#schema as GraphQLSchema;
+    return this.services.core.currentSchema ?? (this.#schema as GraphQLSchema);
   }
   get origin(): ErrorOrigin {
     const request = this.#request;

@@ -21,6 +21,8 @@ import { IntervalTimer } from './timers.ts';
 export interface LiveConnection {
   readonly operationCount: number;
   readonly isClosing: boolean;
+  /** The operations in progress. */
+  readonly operations: Iterable<{ readonly isLive: boolean }>;
   /** False until the application has accepted the client and its context is complete. */
   readonly isAccepted: boolean;
   /** The checks that are repeated when the client is accepted; undefined while the application does not decide. */
@@ -85,6 +87,7 @@ export class LiveEndpoint {
     this.timer = new IntervalTimer(period, (now) => this.#tick(now));
     const pacing = { burstBytes: settings.limits.bufferedBytes / 4, scheduler: this.scheduler };
     this.groups = new SubscriptionGroups(this.counters, pacing, this.timer);
+    core.onReplace((milliseconds) => this.#retire(milliseconds));
     registerGauge(this, { kind: 'live', read: () => ({ ...this.stats() }) });
   }
 
@@ -132,6 +135,19 @@ export class LiveEndpoint {
     });
     this.groups.close();
     this.timer.stop();
+  }
+
+  /** Tells clients to reconnect whose operations have not ended in time after the schema was replaced. */
+  #retire(milliseconds: number): void {
+    const old = [...this.#connections].map((connection) => ({
+      connection,
+      operations: [...connection.operations],
+    }));
+    setTimeout(() => {
+      for (const { connection, operations } of old)
+        if (!connection.isClosing && operations.some(({ isLive }) => isLive))
+          connection.closeSocket(1012, 'The schema was replaced');
+    }, milliseconds).unref();
   }
 
   #tick(now: number): boolean {

@@ -148,6 +148,9 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
     this.#request = req;
   }
 
+  get operations(): readonly EventStream[] {
+    return [this];
+  }
   get operationCount(): number {
     return this.isLive ? 1 : 0;
   }
