@@ -160,6 +160,12 @@ export interface StaticFilesOptions {
    */
   keep?: KeepOptions | undefined;
   /**
+   * Whether a directory without an index file is listed: as a page, or as JSON for clients that prefer it. The list has what
+   * requests can reach, at most 1000 entries. Everybody who can reach the directory can read it. Implies `html`.
+   * @default false
+   */
+  listing?: boolean | undefined;
+  /**
    * The extensions of files beside a file that show the same in another format: `'md'` for pages, `'avif'` and `'webp'` for
    * images. A client that names the type in `Accept`, and does not prefer the file, gets `guide.md` or `guide.html.md` for
    * `guide.html`. The order decides among types that the client weights equally.

@@ -18,6 +18,7 @@ import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
 import { Compressor } from './compress.ts';
 import { etagPackage } from './hash.ts';
 import { KeptFiles } from './keep.ts';
+import { Listings } from './listing.ts';
 import { type LoadOptions, loadFile, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
 import { Pages } from './pages.ts';
@@ -38,7 +39,7 @@ import {
   sendStatus,
   sendUnavailable,
 } from './respond.ts';
-import { assertPages, RootDirectory } from './root.ts';
+import { assertPages, isPermissionError, RootDirectory } from './root.ts';
 import type { SourceFiles } from './source.ts';
 import { selectVariant } from './variants.ts';
 
@@ -60,6 +61,7 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
   const etags = new BackgroundEtags(settings);
   const pages = settings.pages && new Pages(settings.pages, files, settings);
   const keep = keepFor(files, settings);
+  const listings = settings.listing ? new Listings(files, settings, isDirectory) : undefined;
   const load: ServeContext['load'] = async (urlPath, { isPopular }) => {
     const result = await loadFile(files, urlPath, settings, { isPopular, compressor, pages });
     return keep === undefined ? result : keep.afterLoad(urlPath, result, { isPopular, compressor });
@@ -77,7 +79,7 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
     maxRunning: isDirectory ? MAX_CHECKS_IN_POOL : Number.POSITIVE_INFINITY,
   });
   const sender = isDirectory ? new DiskSender(breaker, new BufferPool(READ_BUFFER_BYTES)) : files;
-  return createCacheHandler({ settings, cache, checker, etags, sender, load, pages, keep });
+  return createCacheHandler({ settings, cache, checker, etags, sender, load, pages, keep, listings });
 }
 
 /** Creates the compressor of the files that are compressed while they are served. */
@@ -169,6 +171,7 @@ interface ServeContext {
   readonly load: (urlPath: string, options: LoadOptions) => Promise<LoadResult>;
   readonly pages: Pages | undefined;
   readonly keep: KeptFiles | undefined;
+  readonly listings: Listings | undefined;
 }
 
 /**
@@ -269,8 +272,26 @@ function respondToError(request: FileRequest, error: unknown): void {
   else request.next(toError(error));
 }
 
-/** Responds to page navigations with the fallback page, or with the page for 404 responses. */
+/** Lists a folder without an index file, with the option `listing`. */
 function respondNotFound(request: FileRequest, cause: NotServed): void {
+  const { listings } = request.context;
+  const { urlPath } = request.entry;
+  if (listings === undefined || !urlPath.endsWith('/') || request.wasStarted)
+    return respondWithPage(request, cause);
+  listings.send(request, urlPath).then(
+    (isSent) => {
+      if (!isSent && !isFinished(request.res)) respondWithPage(request, cause);
+    },
+    (error: unknown) => {
+      if (isFinished(request.res)) return;
+      if (isPermissionError(error)) respondWithPage(request, cause);
+      else respondToError(request, error);
+    },
+  );
+}
+
+/** Responds to page navigations with the fallback page, or with the page for 404 responses. */
+function respondWithPage(request: FileRequest, cause: NotServed): void {
   const { settings, cache, keep } = request.context;
   if (keep?.isMissingScript(request.entry.urlPath) && !request.wasStarted) {
     // A page of an earlier build asks for it. No other answer is right, and a cache must not keep this one.

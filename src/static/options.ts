@@ -225,6 +225,7 @@ const RULES: Rules<ResolvedOptions> = {
   ),
   compress: rule<boolean | CompressOptions>(false, isEither(isBoolean, isObject), 'a boolean, or an object'),
   pages: rule(undefined, isObject, 'an object with config, csp or integrity'),
+  listing: flag(false),
   keep: rule(undefined, isObject, 'an object with directory, days or maxBytes'),
   variants: rule<readonly Variant[]>([], isListOf(isOneOf(...VARIANTS)), "a list of 'md', 'avif', 'webp'"),
   cache: rule(undefined, isEither(isOneOf(false), isObject), 'false, or an object'),
@@ -423,6 +424,8 @@ export interface StaticSettings {
   readonly compress: CompressSettings | undefined;
   readonly pages: PageSettings | undefined;
   readonly keep: KeepSettings | undefined;
+  /** Whether folders without an index file are listed. */
+  readonly listing: boolean;
   /** Extensions of files that show the same in other formats, in the order of preference. */
   readonly variants: readonly Variant[];
   readonly cache: CacheSettings;
@@ -447,8 +450,7 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
   const options = resolveOptions(STATIC_OPTIONS, given, RULES, REPLACED_OPTIONS);
   const { cleanUrls, redirect, fallthrough, dotfiles, lastModified, acceptRanges, setHeaders } = options;
   const { index, fallback, notFound } = options;
-  const hasPages = [index, fallback, notFound].some((page) => page !== undefined);
-  const html = cleanUrls || (options.html ?? hasPages);
+  const html = hasHtml(options);
   const named = [options.extensions || []].flat().map((extension) => `.${extension.replace(/^\./, '')}`);
   const cache = resolveCacheOptions(options.cache);
   const keep = resolveKeepOptions(options.keep, mayBeImmutable(options));
@@ -474,6 +476,7 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     pages: resolvePagesOptions(options.pages),
     keep,
     variants: options.variants,
+    listing: options.listing,
     cache,
     setHeaders,
     rejectWindowsNames: process.platform === 'win32',
@@ -481,6 +484,24 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     maxEagerHashBytes: 8 * MIB,
     maxHashBytes: 16_384 * MIB,
   };
+}
+
+/** Whether directories are pages. */
+function hasHtml({
+  html,
+  cleanUrls,
+  listing,
+  index,
+  fallback,
+  notFound,
+}: Pick<ResolvedOptions, 'html' | 'cleanUrls' | 'listing' | 'index' | 'fallback' | 'notFound'>): boolean {
+  if (listing && html === false)
+    throw optionError(
+      STATIC_OPTIONS,
+      'option "listing" lists directories, but "html" is false; remove the option "html"',
+    );
+  const hasPages = [index, fallback, notFound].some((page) => page !== undefined);
+  return cleanUrls || listing || (html ?? hasPages);
 }
 
 /** Whether the `Cache-Control` of some file may be immutable. */

@@ -4,7 +4,7 @@ import { hasDotSegment, isServedName } from './path.ts';
 import type { FileVersion } from './root.ts';
 
 /** A file or folder that requests can reach. */
-interface TreeEntry {
+export interface TreeEntry {
   readonly name: string;
   /** The path below the root, without a slash at the end. */
   readonly path: string;
@@ -17,18 +17,21 @@ interface TreeEntry {
  * is neither a file nor a folder. Undefined if there is no such folder.
  *
  * @param folder - its path below the root, with a slash at the end
+ * @param max - the number of entries, which are the first ones by their name
  */
-async function readFolder(
+export async function readFolder(
   files: Files,
   folder: string,
   settings: StaticSettings,
+  max: number = Number.POSITIVE_INFINITY,
 ): Promise<TreeEntry[] | undefined> {
   const names = await files.names(folder, settings);
   if (names === undefined) return undefined;
   const entries: TreeEntry[] = [];
-  for (const name of names) {
+  for (const name of Number.isFinite(max) ? [...names].sort() : names) {
+    if (entries.length === max) break;
     const path = folder + name;
-    if (!isServedName(name, settings)) continue;
+    if (!isServedName(name, settings) || /\p{Surrogate}/u.test(name)) continue;
     if (settings.dotfiles !== 'allow' && hasDotSegment(path)) continue;
     const found = await files.stat(files.pathOf(path));
     if (found === undefined || found.kind === 'other') continue;

@@ -1,0 +1,138 @@
+import { createHash } from 'node:crypto';
+import { checkPreconditions } from '../http/conditions.ts';
+import { createNegotiator } from '../http/negotiation.ts';
+import { addVary, type Headers, writeReply } from '../http/reply.ts';
+import { etagOfBytes } from './hash.ts';
+import type { Files } from './load.ts';
+import type { StaticSettings } from './options.ts';
+import { isFinished, mountSegmentWithoutSlash, type RequestTriple, redirectToSlash } from './respond.ts';
+import { readFolder, type TreeEntry } from './tree.ts';
+
+// A longer list is cut: each entry costs a stat.
+const MAX_ENTRIES = 1000;
+const TYPES = ['text/html', 'application/json'];
+const negotiate = createNegotiator(TYPES);
+const order = new Intl.Collator('en', { numeric: true });
+
+const STYLE =
+  ':root{color-scheme:light dark;--line:#d5d8dc;--soft:#5b6570;--link:#0b57a4}' +
+  '@media(prefers-color-scheme:dark){:root{--line:#3a4048;--soft:#a4adb8;--link:#8ab8f0}}' +
+  'body{font:1rem/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1rem}' +
+  'h1{font-size:1.25rem;overflow-wrap:anywhere}ul{list-style:none;margin:0;padding:0}' +
+  'li{display:flex;flex-wrap:wrap;gap:0 1rem;border-top:1px solid var(--line)}' +
+  'a{flex:1 1 14rem;padding:.6rem 0;color:var(--link);overflow-wrap:anywhere}' +
+  'span,time,p{color:var(--soft);font-size:.875rem;padding:.7rem 0;font-variant-numeric:tabular-nums}' +
+  'span{min-width:5rem;text-align:right}@media(max-width:30rem){span,time{padding-top:0}span{text-align:left}a{flex-basis:100%}}';
+const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'`;
+
+interface Folder {
+  readonly entries: readonly TreeEntry[];
+  /** Whether the folder has more entries than the list. */
+  readonly isCut: boolean;
+}
+
+/** The option `listing`: pages with the names in folders that have no index file. */
+export class Listings {
+  readonly #files: Files;
+  readonly #settings: StaticSettings;
+  readonly #hasEmptyFolders: boolean;
+  /** Folders that wait to be read. Requests share a reading that starts after the last of them arrived. */
+  readonly #queued = new Map<string, Promise<Folder | undefined>>();
+  #work: Promise<unknown> = Promise.resolve();
+
+  /** @param hasEmptyFolders - false for a source, where a folder is a part of the names of its files */
+  constructor(files: Files, settings: StaticSettings, hasEmptyFolders: boolean) {
+    this.#files = files;
+    this.#settings = settings;
+    this.#hasEmptyFolders = hasEmptyFolders;
+  }
+
+  /** Sends the list of a folder, given as its URL path with a slash at the end; false if there is no such folder. */
+  async send(request: RequestTriple, urlPath: string): Promise<boolean> {
+    const { req, res } = request;
+    const folder = await this.#read(urlPath);
+    if (folder === undefined) return false;
+    if (isFinished(res)) return true;
+    const mount = urlPath === '/' ? mountSegmentWithoutSlash(req) : undefined;
+    if (mount !== undefined) {
+      redirectToSlash(request, mount);
+      return true;
+    }
+    const isJson = negotiate(req.headers.accept).type === 'application/json';
+    const body = Buffer.from(isJson ? asJson(urlPath, folder) : asPage(urlPath, folder));
+    const tag = await etagOfBytes(body);
+    if (isFinished(res)) return true;
+    addVary(res, 'Accept');
+    const headers: Headers = {
+      'Content-Type': `${isJson ? 'application/json' : 'text/html'}; charset=utf-8`,
+      'Cache-Control': 'no-cache',
+      ETag: tag,
+      'X-Content-Type-Options': 'nosniff',
+    };
+    if (!isJson) headers['Content-Security-Policy'] = POLICY;
+    const result = checkPreconditions(req.headers, { tag, modified: undefined });
+    if (result === 'proceed') writeReply(req, res, { status: 200, headers, body });
+    else {
+      delete headers['Content-Type'];
+      writeReply(req, res, { status: result === 'failed' ? 412 : 304, headers, body: undefined });
+    }
+    return true;
+  }
+
+  /** Folders are read one after the other, so that requests for large ones leave the thread pool to others. */
+  #read(path: string): Promise<Folder | undefined> {
+    const queued = this.#queued.get(path);
+    if (queued !== undefined) return queued;
+    const reading = this.#work.then(async () => {
+      this.#queued.delete(path);
+      const entries = await readFolder(this.#files, path, this.#settings, MAX_ENTRIES + 1);
+      if (entries === undefined || (entries.length === 0 && !this.#hasEmptyFolders)) return undefined;
+      const isCut = entries.length > MAX_ENTRIES;
+      return { entries: entries.slice(0, MAX_ENTRIES).sort(byKindAndName), isCut };
+    });
+    this.#queued.set(path, reading);
+    this.#work = reading.catch(() => undefined);
+    return reading;
+  }
+}
+
+function byKindAndName(a: TreeEntry, b: TreeEntry): number {
+  if (a.kind !== b.kind) return a.kind === 'directory' ? -1 : 1;
+  return order.compare(a.name, b.name) || (a.name < b.name ? -1 : 1);
+}
+
+const timeOf = ({ version }: TreeEntry): string =>
+  new Date(Number(version.mtimeNs / 1_000_000n)).toISOString().replace(/\.\d+Z$/, 'Z');
+
+function asJson(path: string, { entries, isCut }: Folder): string {
+  const list = entries.map((entry) => ({
+    name: entry.name,
+    type: entry.kind,
+    ...(entry.kind === 'file' ? { size: Number(entry.version.size) } : {}),
+    modified: timeOf(entry),
+  }));
+  return JSON.stringify({ path, entries: list, complete: !isCut });
+}
+
+function asPage(path: string, { entries, isCut }: Folder): string {
+  const title = escapeHtml(path);
+  const parent = path === '/' ? '' : '<li><a href="../">..</a></li>';
+  const cut = isCut ? `<p>The first ${MAX_ENTRIES} entries are shown.</p>` : '';
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${title}</title><style>${STYLE}</style></head><body><main><h1><bdi>${title}</bdi></h1><ul>${parent}${entries.map(asItem).join('')}</ul>${cut}</main></body></html>\n`;
+}
+
+function asItem(entry: TreeEntry): string {
+  const slash = entry.kind === 'directory' ? '/' : '';
+  const time = timeOf(entry);
+  const size = slash === '' ? `<span>${sizeOf(Number(entry.version.size))}</span>` : '<span></span>';
+  return `<li><a href="./${encodeURIComponent(entry.name)}${slash}"><bdi>${escapeHtml(entry.name)}</bdi>${slash}</a>${size}<time datetime="${time}">${time.slice(0, 16).replace('T', ' ')}</time></li>\n`;
+}
+
+function sizeOf(bytes: number): string {
+  const exponent = Math.min(4, bytes < 1024 ? 0 : Math.floor(Math.log2(bytes) / 10));
+  const unit = ['B', 'KiB', 'MiB', 'GiB', 'TiB'][exponent];
+  const value = bytes / 1024 ** exponent;
+  return `${value < 10 && exponent > 0 ? value.toFixed(1) : Math.round(value)} ${unit}`;
+}
+
+const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
