@@ -276,8 +276,10 @@ function respondToError(request: FileRequest, error: unknown): void {
 function respondNotFound(request: FileRequest, cause: NotServed): void {
   const { listings } = request.context;
   const { urlPath } = request.entry;
-  if (listings === undefined || !urlPath.endsWith('/') || request.wasStarted)
-    return respondWithPage(request, cause);
+  if (listings === undefined || !urlPath.endsWith('/') || request.wasStarted) {
+    respondWithPage(request, cause);
+    return;
+  }
   listings.send(request, urlPath).then(
     (isSent) => {
       if (!isSent && !isFinished(request.res)) respondWithPage(request, cause);

@@ -22,7 +22,7 @@ const STYLE =
   'li{display:flex;flex-wrap:wrap;gap:0 1rem;border-top:1px solid var(--line)}' +
   'a{flex:1 1 14rem;padding:.6rem 0;color:var(--link);overflow-wrap:anywhere}' +
   'span,time,p{color:var(--soft);font-size:.875rem;padding:.7rem 0;font-variant-numeric:tabular-nums}' +
-  'span{min-width:5rem;text-align:right}@media(max-width:30rem){span,time{padding-top:0}span{text-align:left}a{flex-basis:100%}}';
+  'span{min-width:5rem;text-align:right}@media(max-width:30rem){span,time{padding-top:0}span{text-align:left}span:empty{display:none}a{flex-basis:100%}}';
 const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'`;
 
 interface Folder {
