@@ -4,6 +4,8 @@ import './style.css';
 const form = document.querySelector('form') as HTMLFormElement;
 const list = document.querySelector('ul') as HTMLUListElement;
 const alert = document.querySelector('[role=alert]') as HTMLElement;
+const state = document.querySelector('#state') as HTMLElement;
+const button = document.querySelector('button') as HTMLButtonElement;
 const shown = new Map<string, HTMLElement>();
 
 form.addEventListener('submit', (event) => {
@@ -13,11 +15,16 @@ form.addEventListener('submit', (event) => {
 
 async function submit(): Promise<void> {
   alert.textContent = '';
+  button.disabled = true;
+  button.textContent = 'Sending';
   try {
     await addMessage(new FormData(form));
     form.reset();
   } catch (error) {
-    alert.textContent = error instanceof Error ? error.message : String(error);
+    alert.textContent = messageOf(error);
+  } finally {
+    button.disabled = false;
+    button.textContent = 'Send';
   }
 }
 
@@ -25,9 +32,16 @@ async function submit(): Promise<void> {
 watchMessages(show, () => void showAll());
 
 async function showAll(): Promise<void> {
-  const messages = await loadMessages();
-  for (const message of messages.toReversed()) show(message);
+  try {
+    const messages = await loadMessages();
+    for (const message of messages.toReversed()) show(message);
+    state.textContent = shown.size === 0 ? 'No message yet. Write the first one.' : '';
+  } catch (error) {
+    state.textContent = messageOf(error);
+  }
 }
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Adds a message at the top. Text is set as text, so that messages cannot contain HTML. */
 function show({ id, author, text, picture, createdAt }: Message): void {
@@ -46,4 +60,5 @@ function show({ id, author, text, picture, createdAt }: Message): void {
   }
   shown.set(id, item);
   list.prepend(item);
+  state.textContent = '';
 }

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import DataLoader from 'dataloader';
 import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
-import { createPubSub, type PubSub } from 'espalier/pubsub';
+import { createPubSub } from 'espalier/pubsub';
 import express from 'express';
 import { type Context, createSchema, type Events } from './schema.ts';
 import { Store } from './store.ts';
@@ -34,40 +34,29 @@ export function createApi({ dataDir, clientDir, redisUrl }: Settings) {
   const app = express();
   app.disable('x-powered-by');
   app.set('trust proxy', 'loopback, uniquelocal');
-  let isStopping = false;
+  const server = createServer(app, { checks: { events: () => events.publish('probe', null) } });
   // The process lives: restart it if this fails.
-  app.get('/health/live', (_req, res) => void res.json({ status: 'ok' }));
+  app.get('/health/live', server.liveness);
   // The process accepts requests: a load balancer sends none while this fails.
-  app.get('/health/ready', async (_req, res) => {
-    const isReady = !isStopping && (await canPublish(events));
-    res.status(isReady ? 200 : 503).json({ status: isReady ? 'ready' : 'not ready' });
-  });
+  app.get('/health/ready', server.readiness);
   app.use('/graphql', handler);
+  // The name of a picture is random, so another picture never has its URL.
   app.use('/pictures', staticFiles(pictures, { maxAge: '1y', immutable: true }));
+  // Tools for agents: npm install @modelcontextprotocol/server, set the option documents of graphqlHTTP, then
+  // app.use('/mcp', mcp(handler)) with mcp of espalier/mcp.
   if (clientDir !== undefined) {
-    // Vite adds a hash to the names of its assets.
+    // Vite adds a hash to the names of its assets. Put no files of your own into public/assets, which have none.
     app.use(staticFiles(clientDir, { html: true, fallback: 'index.html', immutable: /^\/assets\// }));
   }
 
-  const server = createServer(app);
-  const subscriptions = attachSubscriptions(server, handler);
+  // All visitors see the same events. With events that depend on the user, share by user, or not at all.
+  attachSubscriptions(server, handler, { share: () => 'everybody' });
 
   /** Lets requests in progress finish, and closes subscriptions so that their clients connect again. */
-  async function stop(): Promise<void> {
-    isStopping = true;
-    if (server.listening) server.close();
-    await subscriptions.close({ drain: 1_000 });
-    server.closeIdleConnections();
+  async function stop(delay = 0): Promise<void> {
+    await server.drain({ delay });
     await events.close();
   }
 
   return { server, events, stop };
-}
-
-/** Whether Redis accepts events, if there is one. */
-async function canPublish(events: PubSub<Events>): Promise<boolean> {
-  return events.publish('probe', null).then(
-    () => true,
-    () => false,
-  );
 }

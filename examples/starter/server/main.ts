@@ -5,6 +5,9 @@ import { createApi } from './app.ts';
 const port = Number(process.env.PORT ?? 3000);
 const clientDir = fileURLToPath(new URL('../client', import.meta.url));
 
+// Longer than the interval of the load balancer's checks, so that it sends no request to a closed port.
+const drainDelay = Number(process.env.DRAIN_DELAY ?? 0);
+
 const { server, stop } = createApi({
   dataDir: process.env.DATA_DIR ?? 'data',
   // In development the folder contains the sources, which Vite serves.
@@ -14,4 +17,4 @@ const { server, stop } = createApi({
 
 server.listen(port, () => console.log(`The server listens on http://localhost:${port}`));
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void stop());
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void stop(drainDelay));

@@ -63,7 +63,9 @@ test('a subscription gets each new message', async () => {
 
 test('the server is ready until it stops', async () => {
   const statusOf = async (path: string) => (await inject(api.server, { path })).status;
+  api.server.listen(0, '127.0.0.1');
+  await api.server.ready();
   assert.deepEqual([await statusOf('/health/live'), await statusOf('/health/ready')], [200, 200]);
   await api.stop();
-  assert.deepEqual([await statusOf('/health/live'), await statusOf('/health/ready')], [200, 503]);
+  assert.deepEqual([await statusOf('/health/live'), await statusOf('/health/ready')], [503, 503]);
 });
