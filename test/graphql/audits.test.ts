@@ -46,3 +46,16 @@ describe.each(Object.entries(hosts))('the GraphQL over HTTP audits on %s', (_hos
     },
   );
 });
+
+it("with statusCodes: '2026' the only audits with a remark are those of a status that the draft has changed to 422", async () => {
+  const server = createServer(graphqlHTTP(schema, { statusCodes: '2026' }));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+  const results = await Promise.all(serverAudits({ url }).map((audit) => audit.fn()));
+  const remarks = results.filter(({ status }) => status !== 'ok');
+  expect(remarks.filter(({ status }) => status === 'error')).toEqual([]);
+  expect(remarks.length).toBe(22);
+  for (const { name } of remarks) expect(name).toMatch(/^(?:MAY|SHOULD) use (?:a )?(?:400|200|status)/);
+  server.close();
+  server.closeAllConnections();
+});
