@@ -69,6 +69,7 @@ export interface Authorization {
         schema: GraphQLSchema,
         source: unknown,
         params?: AuthDetails['connectionParams'],
+        transport?: AuthDetails['transport'],
       ) => MaybePromise<GraphQLSchema>)
     | undefined;
 }
@@ -275,8 +276,12 @@ function createSchemaChoice(
     return created;
   }
 
-  return (schema, source, connectionParams) => {
-    const transport = connectionParams === undefined ? 'http' : 'websocket';
+  return (
+    schema,
+    source,
+    connectionParams,
+    transport = connectionParams === undefined ? 'http' : 'websocket',
+  ) => {
     const details = { transport, connectionParams, context: undefined } as const;
     return settle(scopesOf(settings, source, details), (scopes) => find(schema, scopes));
   };

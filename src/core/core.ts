@@ -44,6 +44,7 @@ export interface GraphQLCore {
   schemaFor(
     request: unknown,
     connectionParams?: Readonly<Record<string, unknown>>,
+    transport?: OperationTransport,
   ): MaybePromise<GraphQLSchema>;
   /** Replaces the schema for new operations; older ones should end within `milliseconds`. */
   replace(schema: unknown, milliseconds: number): Promise<void>;
@@ -261,9 +262,9 @@ function forCallers(
   const choose = authorization?.schemaFor;
   if (choose === undefined) return source;
   return {
-    schemaFor: (request, connectionParams) =>
+    schemaFor: (request, connectionParams, transport) =>
       settle(
-        settle(source.schemaFor(request), (schema) => choose(schema, request, connectionParams)),
+        settle(source.schemaFor(request), (schema) => choose(schema, request, connectionParams, transport)),
         (schema) => idempotency?.withDirective(schema) ?? schema,
       ),
     hasOneSchema: false,

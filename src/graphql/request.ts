@@ -14,7 +14,7 @@ import type {
   IncrementalFormat,
   RequestError,
 } from '../execution/types.ts';
-import { assertJsonWithinLimits, bodyTooLarge, createBodyReader } from '../http/body.ts';
+import { assertJsonWithinLimits, bodyTooLarge, createBodyReader, isParsed } from '../http/body.ts';
 import type { Coding } from '../http/codings.ts';
 import { cacheByHeader, cacheByText, GRAPHQL_TYPE, JSON_TYPE, type Negotiated } from '../http/negotiation.ts';
 import { HttpError, isAborted } from '../http/reply.ts';
@@ -279,17 +279,6 @@ export function createRequestReader(
     if (typeof body === 'string') return parse(Buffer.from(body));
     return Buffer.isBuffer(body) ? parse(body) : paramsOf(body);
   };
-}
-
-/**
- * Whether an earlier body parser has set `req.body`. Some parsers set an empty object for types that they do
- * not read; the stream is then untouched.
- */
-function isParsed(req: ConnectRequest): boolean {
-  const { body } = req;
-  if (body === undefined || body === null) return false;
-  if (typeof body !== 'object' || req.readableDidRead || req.readableEnded) return true;
-  return Buffer.isBuffer(body) || Array.isArray(body) || Object.keys(body).length > 0;
 }
 
 function parseJson(text: string): unknown {

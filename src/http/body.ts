@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable, Transform } from 'node:stream';
 import { setImmediate } from 'node:timers';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import type { ConnectRequest } from '../../types/connect.ts';
 import { HttpError } from './reply.ts';
 import { createDeadlines, type Deadlines } from './timers.ts';
 
@@ -111,6 +112,17 @@ function collect(
     req.on('error', onClose).on('close', onClose);
     inflater?.on('error', () => fail(malformed()));
   });
+}
+
+/**
+ * Whether an earlier body parser has set `req.body`. Some parsers set an empty object for types that they do
+ * not read; the stream is then untouched.
+ */
+export function isParsed(req: ConnectRequest): boolean {
+  const { body } = req;
+  if (body === undefined || body === null) return false;
+  if (typeof body !== 'object' || req.readableDidRead || req.readableEnded) return true;
+  return Buffer.isBuffer(body) || Array.isArray(body) || Object.keys(body).length > 0;
 }
 
 /** Whether the buffer of the stream contains the whole body, and no other code has begun to read it. */

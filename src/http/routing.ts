@@ -76,10 +76,15 @@ export function isOwnOrigin(req: IncomingMessage, origin: string, app?: Settings
   return new URL(`${protocol}//${publicHost}`).host === host;
 }
 
-/** The origin that a request was sent to, such as `https://example.com`; undefined without a host. */
+/** A name or an IPv4 address, or an IPv6 address in brackets, and a port: nothing that could end a quoted string. */
+const HOST = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
+
+/** The origin that a request was sent to, such as `https://example.com`; undefined without a well-formed host. */
 export function publicOriginOf(req: IncomingMessage): string | undefined {
   const host = publicHostOf(req);
-  return host === undefined ? undefined : `${publicSchemeOf(req, undefined) ?? 'http:'}//${host}`;
+  return host === undefined || !HOST.test(host)
+    ? undefined
+    : `${publicSchemeOf(req, undefined) ?? 'http:'}//${host}`;
 }
 
 /** Returns undefined for plain HTTP without a trusted proxy: an unknown proxy may have terminated TLS. */

@@ -47,20 +47,26 @@ export function createRunTool(core: GraphQLCore): RunTool {
     const document = { id: documentId, isPersistedQuery: false };
     const params: GraphQLParams = { query: '', document, operationName, variables, extensions: undefined };
     const inputs = new CallInputs(req, params, signal);
-    const refused = ({ errors, status }: RequestError): CallResult => ({
-      response: { errors: formatErrorsSafely(core, errors, inputs) },
-      status,
-    });
     try {
       const result = await observe(req, (observed) => run({ core, hook, params, inputs }, observed));
-      return 'kind' in result ? settled(result) : refused(result);
+      return 'kind' in result ? settled(result) : refused(core, result, inputs);
     } catch (error) {
-      const isClientError = HttpError.is(error) && error.code !== undefined;
-      if (!isClientError) return refused(failedOperation(error));
-      return refused({ errors: [refusalError(error.message, error.code)], status: error.status });
+      return refusedCall(core, error, inputs);
     }
   };
 }
+
+/** The response to a call that failed: a mistake of the client as it is, any other error masked and reported. */
+export function refusedCall(core: GraphQLCore, error: unknown, origin: ErrorOrigin): CallResult {
+  const isClientError = HttpError.is(error) && error.code !== undefined;
+  if (!isClientError) return refused(core, failedOperation(error), origin);
+  return refused(core, { errors: [refusalError(error.message, error.code)], status: error.status }, origin);
+}
+
+const refused = (core: GraphQLCore, { errors, status }: RequestError, origin: ErrorOrigin): CallResult => ({
+  response: { errors: formatErrorsSafely(core, errors, origin) },
+  status,
+});
 
 /** The inputs and the origin of one execution. */
 class CallInputs implements ExecutionInputs, ErrorOrigin {
@@ -124,7 +130,7 @@ interface Steps {
 async function run(steps: Steps, observed: Observed): Promise<Outcome> {
   const { core, params, inputs } = steps;
   assertVariableLimits([params.variables], core.maxVariables);
-  const schema = await core.schemaFor(inputs.request);
+  const schema = await core.schemaFor(inputs.request, undefined, 'mcp');
   const prepared = await core.prepare(schema, params, inputs.request);
   const next = (seen: PreparedOperation | RequestError): Outcome | Promise<Outcome> =>
     'errors' in seen ? seen : admitAndExecute(steps, seen);

@@ -6,7 +6,8 @@ import type { McpEndpoint, McpOptions, McpResourceMetadata } from '../../types/m
 import { coreOf, type GraphQLCore } from '../core/core.ts';
 import { debug } from '../diagnostics/logging.ts';
 import { registerTools } from '../diagnostics/tools.ts';
-import { createBodyReader, drainRequest } from '../http/body.ts';
+import type { ErrorOrigin } from '../execution/types.ts';
+import { createBodyReader, drainRequest, isParsed } from '../http/body.ts';
 import { HttpError, type Reply, toError, writeReply } from '../http/reply.ts';
 import {
   createHostCheck,
@@ -29,7 +30,7 @@ import {
   wrongArgument,
 } from '../options/rules.ts';
 import { MCP_OPTIONS } from '../options/scopes.ts';
-import { createRunTool } from './call.ts';
+import { createRunTool, refusedCall } from './call.ts';
 import { readPrompts } from './prompts.ts';
 import { createProtocolServer, loadSdk, type McpExchange, type McpServices } from './protocol.ts';
 import { createToolList } from './tools.ts';
@@ -106,10 +107,12 @@ export function createMcp(handler: GraphQLHandler, given: McpOptions | undefined
     run: createRunTool(core),
     prompts: settings.prompts === undefined ? new Map() : promptsOf(settings.prompts),
     headers,
-    schemaFor: settings.search ? (req) => core.schemaFor(req) : undefined,
+    schemaFor: settings.search ? (req) => core.schemaFor(req, undefined, 'mcp') : undefined,
+    refuse: (error, req) => refusedCall(core, error, originOf(req)),
   };
   const protocol = sdk.createMcpHandler(
-    ({ authInfo }) => createProtocolServer(sdk, services, authInfo?.extra?.['exchange'] as McpExchange),
+    ({ authInfo, era }) =>
+      createProtocolServer(sdk, services, authInfo?.extra?.['exchange'] as McpExchange, era === 'modern'),
     { maxRequestBodySize: MAX_BODY_BYTES, onerror: (error) => debug.graphql('mcp: %s', error.message) },
   );
   const http = new Endpoint(core, settings, services, protocol.fetch);
@@ -173,22 +176,26 @@ class Endpoint {
       next();
       return;
     }
-    const refusal = this.#refusalOf(req);
-    if (refusal !== undefined) writeReply(req, res, refusal);
-    else if (isMetadata) writeReply(req, res, this.#metadata(req));
+    const refusal = this.#refusalOf(req, isMetadata ? ['GET', 'HEAD'] : ['POST']);
+    if (refusal !== undefined) {
+      drainRequest(req, res);
+      writeReply(req, res, refusal);
+    } else if (isMetadata) writeReply(req, res, this.#metadata(req));
     else this.#serve(req, res).catch((error: unknown) => this.#fail(req, res, error));
   }
 
   /** A page of another site, or one whose name was rebound to this machine, must not use the endpoint. */
-  #refusalOf(req: IncomingMessage): Reply | undefined {
+  #refusalOf(req: IncomingMessage, methods: readonly string[]): Reply | undefined {
     if (!this.#isHostAllowed(req)) {
       return forbidden(`The host ${req.headers.host ?? ''} is not allowed (option "allowedHosts" of mcp)`);
     }
-    const { origin } = req.headers;
-    if (origin === undefined || this.#settings.allowedOrigins.includes(origin) || isOwnOrigin(req, origin)) {
-      return undefined;
-    }
-    return forbidden(`The origin ${origin} is not allowed (option "allowedOrigins" of mcp)`);
+    const { method = 'GET', headers } = req;
+    const { origin } = headers;
+    const isAllowed =
+      origin === undefined || this.#settings.allowedOrigins.includes(origin) || isOwnOrigin(req, origin);
+    if (!isAllowed) return forbidden(`The origin ${origin} is not allowed (option "allowedOrigins" of mcp)`);
+    if (methods.includes(method)) return undefined;
+    return jsonRpcError(405, `The method ${method} is not allowed`, { allow: methods.join(', ') });
   }
 
   async #serve(req: ConnectRequest, res: ServerResponse): Promise<void> {
@@ -237,12 +244,7 @@ class Endpoint {
       writeReply(req, res, jsonRpcError(error.status, error.message));
       return;
     }
-    this.#core.reportError(error, {
-      transport: 'mcp',
-      operationName: undefined,
-      request: req,
-      socket: undefined,
-    });
+    this.#core.reportError(error, originOf(req));
     if (res.headersSent) res.destroy();
     else writeReply(req, res, jsonRpcError(500, 'Internal server error'));
   }
@@ -252,6 +254,13 @@ class Endpoint {
 const isLoopbackConsistent: HostCheck = (req) =>
   !LOOPBACK_ADDRESS.test(req.socket.localAddress ?? '') ||
   LOOPBACK_HOST.test((req.headers[':authority'] as string | undefined) ?? req.headers.host ?? '');
+
+const originOf = (request: IncomingMessage): ErrorOrigin => ({
+  transport: 'mcp',
+  operationName: undefined,
+  request,
+  socket: undefined,
+});
 
 const HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 
@@ -267,21 +276,22 @@ function urlOf(req: ConnectRequest): string {
   return (publicOriginOf(req) ?? '') + withoutSlash(pathOf(req.originalUrl ?? req.url));
 }
 
-/** The request as fetch has it. A body that middleware has parsed is passed on as JSON. */
+/**
+ * The request as fetch has it. Its URL is a constant, which the SDK does not read: a client may send a host of which no
+ * URL can be made. A body that middleware has parsed is passed on as JSON.
+ */
 async function toRequest(req: ConnectRequest, signal: AbortSignal): Promise<Request> {
   const headers = new Headers();
   for (const [name, value] of Object.entries(req.headers)) {
     if (name.startsWith(':') || value === undefined) continue;
     for (const each of [value].flat()) headers.append(name, each);
   }
-  const { method = 'GET' } = req;
-  const init = { method, headers, signal };
-  const url = `${publicOriginOf(req) ?? 'http://localhost'}/`;
-  if (method === 'GET' || method === 'HEAD') return new Request(url, init);
-  const { body: parsed } = req as { readonly body?: unknown };
-  const body = parsed === undefined ? await readBody(req) : JSON.stringify(parsed);
-  return new Request(url, { ...init, body });
+  const body = isParsed(req) ? textOf(req.body) : await readBody(req);
+  return new Request('http://localhost/', { method: 'POST', headers, signal, body });
 }
+
+const textOf = (body: unknown): string =>
+  typeof body === 'string' || Buffer.isBuffer(body) ? String(body) : JSON.stringify(body);
 
 const readBody = createBodyReader(
   { bodyBytes: MAX_BODY_BYTES, bodyTimeout: 30_000, inflate: false },

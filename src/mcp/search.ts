@@ -31,6 +31,8 @@ export const SEARCH_TOOLS: readonly McpTool[] = [
   },
 ];
 
+const textOf = (argument: unknown): string => (typeof argument === 'string' ? argument : '');
+
 const MAX_FOUND = 20;
 const MAX_WORDS = 10;
 
@@ -41,11 +43,11 @@ export function searchSchema(
   args: Readonly<Record<string, unknown>>,
 ): string | null | undefined {
   if (name === 'describe_type') {
-    const type = schema.getType(String(args['type']));
+    const type = schema.getType(textOf(args['type']));
     return type === undefined ? null : printType(type);
   }
   if (name !== 'search_schema') return undefined;
-  const found = findWords(schema, wordsOf(String(args['words'])));
+  const found = findWords(schema, wordsOf(textOf(args['words'])));
   return found.length === 0 ? null : found.join('\n');
 }
 

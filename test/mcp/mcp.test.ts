@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, request, type Server } from 'node:http';
-import http2 from 'node:http2';
+import http2, { type SecureServerOptions } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +9,7 @@ import { makeExecutableSchema } from '@graphql-tools/schema';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import express from 'express';
 import { GraphQLError } from 'graphql';
+import { Agent, fetch as undiciFetch } from 'undici';
 import { authTypeDefs } from '../../middleware/auth.ts';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { inspect } from '../../middleware/inspect.ts';
@@ -18,6 +19,8 @@ import { inject } from '../../middleware/testing.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import type { McpOptions } from '../../types/mcp.ts';
 import { until } from '../until.ts';
+
+const TLS = join(__dirname, '../fixtures/tls');
 
 const typeDefs = `
   """A customer of the shop."""
@@ -405,6 +408,102 @@ describe('the security of mcp', () => {
     expect((await list()).status).toBe(200);
   });
 
+  it('search masks and reports an error of the application once, and takes only texts', async () => {
+    const reports: unknown[][] = [];
+    process.env['NODE_ENV'] = 'production';
+    await serve({
+      graphql: {
+        auth: {
+          scopes: (_req, { transport }) => {
+            throw new Error(`secret detail of ${transport}`);
+          },
+          schemaFor: (_scopes, whole) => whole,
+        },
+        onError: (...report) => void reports.push(report),
+      },
+      options: { search: true },
+    });
+    process.env['NODE_ENV'] = 'test';
+    const client = await connect();
+    const failed = await call(client, 'search_schema', { words: 'customer' });
+    expect(failed).toMatchObject({
+      isError: true,
+      structuredContent: { errors: [{ message: 'Internal server error' }] },
+    });
+    expect(JSON.stringify(failed)).not.toContain('secret');
+    expect(reports.map(([error]) => (error as Error).message)).toEqual(['secret detail of mcp']);
+    server.closeAllConnections();
+    await new Promise((done) => server.close(done));
+    await serve({ options: { search: true } });
+    const other = await connect();
+    expect(await call(other, 'search_schema', { words: { toString: 1 } })).toMatchObject({ isError: true });
+  });
+
+  it('other methods get 405, and a host of which no URL can be made is no error of the server', async () => {
+    const reports: unknown[] = [];
+    await serve({
+      graphql: { onError: (error) => void reports.push(error) },
+      options: { allowedHosts: ['a b', 'a@b'] },
+    });
+    const { port } = server.address() as AddressInfo;
+    for (const method of ['TRACE', 'OPTIONS', 'GET', 'DELETE', 'PUT']) {
+      expect([method, await send(port, { host: 'a b' }, method)]).toEqual([method, 405]);
+    }
+    expect([await send(port, { host: 'a b' }), await send(port, { host: 'a@b' })]).toEqual([200, 200]);
+    expect(reports).toEqual([]);
+  });
+
+  it.each<[string, express.RequestHandler]>([
+    [
+      'an empty object for a body that it did not read',
+      (req, _res, next) => {
+        req.body = {};
+        next();
+      },
+    ],
+    ['a text', express.text({ type: '*/*' })],
+    ['bytes', express.raw({ type: '*/*' })],
+  ])('a call works behind a parser that leaves %s', async (_name, parser) => {
+    const { endpoint } = await serve();
+    const app = express().use(parser).use('/mcp', endpoint);
+    server.removeAllListeners('request').on('request', app);
+    expect((await call(await connect({ 'x-user': 'grace' }), 'whoAmI')).structuredContent).toEqual({
+      data: { me: 'grace' },
+    });
+  });
+
+  it('the official client works over HTTP/2', async () => {
+    const { endpoint } = await serve();
+    const [key, cert] = ['key.pem', 'cert.pem'].map((name) => readFileSync(join(TLS, name)));
+    const versions = new Set<string>();
+    const secure = http2.createSecureServer({ key, cert } as SecureServerOptions, (req, res) => {
+      versions.add(req.httpVersion);
+      endpoint(req as never, res as never, () => res.end());
+    });
+    secure.listen(0, '127.0.0.1');
+    await once(secure, 'listening');
+    const { port } = secure.address() as AddressInfo;
+    const dispatcher = new Agent({ allowH2: true, connect: { rejectUnauthorized: false } });
+    const overHttp2 = (target: string | URL, init?: RequestInit): Promise<Response> =>
+      undiciFetch(target, { ...init, dispatcher } as never) as never;
+    for (const options of [CURRENT, {}]) {
+      const client = new Client({ name: 'test-agent', version: '3.2.1' }, options);
+      const address = new URL(`https://localhost:${port}/`);
+      await client.connect(
+        new StreamableHTTPClientTransport(address, {
+          fetch: overHttp2,
+          requestInit: { headers: { 'x-user': 'grace' } },
+        }),
+      );
+      expect((await client.listTools()).tools.length).toBe(7);
+      expect((await call(client, 'whoAmI')).structuredContent).toEqual({ data: { me: 'grace' } });
+      await client.close();
+    }
+    expect([...versions]).toEqual(['2.0']);
+    await dispatcher.destroy();
+    secure.close();
+  });
+
   it('a call over HTTP/2 works', async () => {
     const handler = graphqlHTTP(schema, {
       documents: { from: documents },
@@ -437,13 +536,17 @@ describe('the security of mcp', () => {
 });
 
 /** Lists the tools with headers that fetch does not let us set, and returns the status. */
-async function send(port: number, headers: Record<string, string>): Promise<number | undefined> {
+async function send(
+  port: number,
+  headers: Record<string, string>,
+  method = 'POST',
+): Promise<number | undefined> {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
   const req = request({
     port,
     host: '127.0.0.1',
     path: '/mcp',
-    method: 'POST',
+    method,
     headers: {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
@@ -451,7 +554,7 @@ async function send(port: number, headers: Record<string, string>): Promise<numb
       ...headers,
     },
   });
-  req.end(body);
+  req.end(method === 'TRACE' ? undefined : body);
   const [response] = (await once(req, 'response')) as [IncomingMessage];
   response.resume();
   return response.statusCode;
