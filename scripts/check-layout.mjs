@@ -11,7 +11,7 @@ const LAYERS = [
   ['src/diagnostics', 'src/options'],
   ['src/http', 'src/redis', 'src/testing'],
   ['src/execution', 'src/pubsub', 'src/server', 'src/static'],
-  ['src/engine'],
+  ['src/engine', 'src/postgres'],
   ['src/auth', 'src/cost', 'src/usage'],
   ['src/core'],
   ['src/cache', 'src/cli', 'src/idempotency', 'src/uploads'],

@@ -16,6 +16,7 @@ const SUBPATHS = [
   'cache',
   'auth',
   'mcp',
+  'postgres',
 ];
 const KIB = 1024;
 /**
@@ -36,6 +37,7 @@ const BUDGETS = {
   cache: 136,
   auth: 960,
   mcp: 1000,
+  postgres: 120,
   client: 2,
 };
 
@@ -132,7 +134,7 @@ describe('the tarball', () => {
         [...importsOf(`${name}.${extension}`)].filter((specifier) => !specifier.startsWith('node:'));
       for (const name of ['index', 'graphql', 'subscriptions'])
         expect([name, packagesOf(name)]).toEqual([name, ['graphql']]);
-      for (const name of ['static', 'server', 'pubsub', 'testing', 'otel', 'inspect'])
+      for (const name of ['static', 'server', 'pubsub', 'testing', 'otel', 'inspect', 'postgres'])
         expect([name, packagesOf(name)]).toEqual([name, []]);
     },
   );

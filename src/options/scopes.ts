@@ -42,6 +42,8 @@ export const PUBSUB_OPTIONS: OptionScope = {
 };
 export const HISTORY_OPTIONS: OptionScope = { name: 'createPubSub', page: 'scaling', within: 'history' };
 export const MCP_OPTIONS: OptionScope = { name: 'mcp', page: 'mcp' };
+export const POSTGRES_OPTIONS: OptionScope = { name: 'postgres', page: 'events' };
+export const POSTGRES_HISTORY: OptionScope = { ...POSTGRES_OPTIONS, within: 'history' };
 export const INJECT_OPTIONS: OptionScope = { name: 'inject', page: 'testing' };
 export const SUBSCRIBE_OPTIONS: OptionScope = { name: 'subscribe', page: 'testing' };
 export const TRANSPORT_TEST_OPTIONS: OptionScope = { name: 'testTransport', page: 'events' };

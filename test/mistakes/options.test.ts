@@ -9,6 +9,7 @@ import { redisStore } from '../../middleware/cache.ts';
 import { graphqlHTTP, Method } from '../../middleware/graphql.ts';
 import { inspect } from '../../middleware/inspect.ts';
 import { EspalierInstrumentation } from '../../middleware/otel.ts';
+import { migration, postgres } from '../../middleware/postgres.ts';
 import { createPubSub, filter, map, merge } from '../../middleware/pubsub.ts';
 import { createServer } from '../../middleware/server.ts';
 import { memoryFiles } from '../../middleware/sources.ts';
@@ -76,6 +77,12 @@ const sockets = optionsOf(attachSubscriptions, http.createServer(), handler);
 const targets = optionsOf(attachSubscriptions, http.createServer());
 const server = optionsOf(createServer, express());
 const events = createPubSub();
+const pool = {
+  query: async () => ({ rows: [] }),
+  connect: () => Promise.reject(new Error()),
+  on() {},
+  off() {},
+};
 const disconnect = (...list: unknown[]) =>
   calls((...values: unknown[]) => {
     const subscriptions = attachSubscriptions(http.createServer(), handler);
@@ -335,6 +342,8 @@ const FAMILIES = {
     ),
     ...each(createPubSub, { connection: {} }, { publisher: {} }, { bufferSize: 1 }, { bufferBytes: 1 }),
     ...each(createPubSub, { maxBufferedEvents: 0 }, { transport: {} }, { maxOutage: 0 }),
+    ...calls(postgres, [{}], [pool, { schema: 'Upper' }], [pool, { listen: {} }], [pool, { max: 1 }]),
+    ...calls(migration, ['a b']),
     ...each(createPubSub, { prefix: 1 }, { onGap: true }, { history: true }, { history: 100 }),
     ...each(
       createPubSub,

@@ -1,0 +1,127 @@
+/** The id before the first event of a channel. */
+export const START = '0-0';
+
+/** The bytes of payloads after which a page ends, so that large events take no more memory than small ones. */
+const PAGE_BYTES = 1024 * 1024;
+
+/** Milliseconds for which the newest id of an idle channel is kept in addition to `age`. */
+const IDLE_MILLISECONDS = 7 * 24 * 60 * 60 * 1000;
+
+/** Milliseconds in which the processes read an event from the table, however many follow. */
+const GRACE_MILLISECONDS = 10_000;
+
+/** The rows that one statement removes, so that it holds its locks briefly. */
+export const SWEEP_ROWS = 5000;
+
+/**
+ * Returns the SQL that creates the tables.
+ *
+ * `publish` increments the place of the channel under the lock of its row, which is held until the commit. So the events
+ * of a channel become visible in the order of their places; those of a sequence would not. An id also has the
+ * time, so that an event which a failover or an old backup has lost is not mistaken for the next one with its place.
+ */
+export function migrationFor(schema: string): string {
+  return `
+SELECT pg_advisory_xact_lock(hashtext('espalier:${schema}'));
+CREATE SCHEMA IF NOT EXISTS "${schema}";
+CREATE TABLE IF NOT EXISTS "${schema}".topics (
+  channel text PRIMARY KEY,
+  place bigint NOT NULL,
+  newest text NOT NULL,
+  previous text NOT NULL,
+  at timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS "${schema}".events (
+  channel text NOT NULL,
+  place bigint NOT NULL,
+  id text NOT NULL,
+  previous text NOT NULL,
+  payload text NOT NULL,
+  at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (channel, place)
+);
+CREATE INDEX IF NOT EXISTS events_at ON "${schema}".events (at);
+CREATE OR REPLACE FUNCTION "${schema}".publish(name text, event text)
+RETURNS text LANGUAGE plpgsql AS $publish$
+DECLARE
+  stamp text := '-' || (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+  topic "${schema}".topics;
+BEGIN
+  INSERT INTO "${schema}".topics AS t (channel, place, newest, previous) VALUES (name, 1, '1' || stamp, '${START}')
+  ON CONFLICT (channel) DO UPDATE SET
+    place = t.place + 1, newest = (t.place + 1) || stamp, previous = t.newest, at = clock_timestamp()
+  RETURNING * INTO topic;
+  INSERT INTO "${schema}".events (channel, place, id, previous, payload)
+  VALUES (name, topic.place, topic.newest, topic.previous, event);
+  PERFORM pg_notify('${schema}_events', name);
+  RETURN topic.newest;
+END
+$publish$;
+`;
+}
+
+export interface Statements {
+  /** The channel of LISTEN. */
+  readonly channel: string;
+  readonly migration: string;
+  /** Whether the function exists. */
+  readonly exists: string;
+  /** $1: channels, $2: payloads. */
+  readonly publish: string;
+  /** $1: channels. */
+  readonly places: string;
+  /** $1: channels, $2: their places, $3: events per channel. A row without an id has only the newest one. */
+  readonly read: string;
+  /** $1: channel. */
+  readonly newest: string;
+  /** $1: channel. */
+  readonly extent: string;
+  /** Remove what is too old, and what is too much. $1: milliseconds, $2: events per channel. */
+  readonly sweeps: readonly [old: string, many: string, topics: string];
+}
+
+export function statementsFor(schema: string): Statements {
+  const [topics, events] = [`"${schema}".topics`, `"${schema}".events`];
+  return {
+    channel: `${schema}_events`,
+    migration: migrationFor(schema),
+    exists: `SELECT to_regprocedure('"${schema}".publish(text, text)') IS NOT NULL AS found`,
+    publish: `SELECT "${schema}".publish(i.channel, i.payload) FROM unnest($1::text[], $2::text[]) AS i(channel, payload)`,
+    places: `SELECT channel, place FROM ${topics} WHERE channel = ANY($1::text[])`,
+    read: `
+SELECT w.channel, t.newest, e.place, e.id, e.previous, e.payload
+FROM unnest($1::text[], $2::bigint[]) AS w(channel, after)
+LEFT JOIN ${topics} t ON t.channel = w.channel
+LEFT JOIN LATERAL (
+  SELECT * FROM (
+    SELECT *, sum(octet_length(payload)) OVER (ORDER BY place) - octet_length(payload) AS bytes_before
+    FROM (
+      SELECT place, id, previous, payload FROM ${events}
+      WHERE channel = w.channel AND place > w.after ORDER BY place LIMIT $3
+    ) following
+  ) page WHERE bytes_before < ${PAGE_BYTES}
+) e ON true
+ORDER BY w.channel, e.place`,
+    newest: `SELECT newest FROM ${topics} WHERE channel = $1`,
+    extent: `SELECT count(*)::integer AS length, extract(epoch FROM min(at)) * 1000 AS oldest FROM ${events} WHERE channel = $1`,
+    sweeps: [
+      `
+DELETE FROM ${events} WHERE ctid = ANY(ARRAY(
+  SELECT ctid FROM ${events} WHERE at < clock_timestamp() - $1 * interval '1 millisecond' AND $2::bigint IS NOT NULL
+  ORDER BY at LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED
+)) RETURNING 1`,
+      `
+DELETE FROM ${events} WHERE ctid = ANY(ARRAY(
+  SELECT e.ctid FROM ${topics} t JOIN ${events} e ON e.channel = t.channel AND e.place <= t.place - $2::bigint
+  WHERE e.at < clock_timestamp() - least($1, ${GRACE_MILLISECONDS}) * interval '1 millisecond'
+  LIMIT ${SWEEP_ROWS} FOR UPDATE OF e SKIP LOCKED
+)) RETURNING 1`,
+      `
+DELETE FROM ${topics} WHERE channel = ANY(ARRAY(
+  SELECT channel FROM ${topics}
+  WHERE at < clock_timestamp() - ($1 + ${IDLE_MILLISECONDS}) * interval '1 millisecond' AND $2::bigint IS NOT NULL
+  LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED
+)) RETURNING 1`,
+    ],
+  };
+}

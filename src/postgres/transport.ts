@@ -1,0 +1,358 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { PostgresOptions, PostgresPool } from '../../types/postgres.ts';
+import type {
+  EventTransport,
+  PublishOptions,
+  StoredMessage,
+  TopicStats,
+  TransportHistory,
+  TransportListener,
+} from '../../types/pubsub.ts';
+import { isFunction, isObject, wrongOption } from '../options/rules.ts';
+import { POSTGRES_OPTIONS } from '../options/scopes.ts';
+import { type PostgresSettings, resolvePostgresOptions } from './options.ts';
+import { PublishQueue } from './publish-queue.ts';
+import { inTime, isRefusal, Session } from './session.ts';
+import { START, type Statements, SWEEP_ROWS, statementsFor } from './sql.ts';
+
+/** A subscription. */
+interface Channel {
+  /** The place of the last delivered event; undefined until PostgreSQL has confirmed the subscription. */
+  place: string | undefined;
+  readonly confirmed: Promise<void>;
+  resolve(): void;
+  reject(error: Error): void;
+}
+
+/** A row of the statement `read`. Without a following event only `newest` is set. */
+interface EventRow {
+  readonly channel: string;
+  readonly newest: string | null;
+  readonly place: string | null;
+  readonly id: string;
+  readonly previous: string;
+  readonly payload: string;
+}
+
+/** Channels per statement. */
+const READ_CHANNELS = 32;
+const PLACE_CHANNELS = 1000;
+/** Events per channel and statement. */
+const PAGE_LENGTH = 256;
+/** An index has an entry for each channel, which PostgreSQL limits. */
+const MAX_CHANNEL_BYTES = 2000;
+const MAX_RETRY_MILLISECONDS = 2000;
+const SWEEP_MILLISECONDS = 60_000;
+
+const ID = /^(\d{1,18})-\d{1,18}$/;
+
+/**
+ * Carries events over a table in PostgreSQL. A notification only says that a channel has a new event: the events are read
+ * from the table, from the place of the last delivered one on.
+ */
+export class PostgresTransport implements EventTransport {
+  readonly name = 'PostgreSQL';
+  readonly acceptsClient = true;
+  readonly history: TransportHistory;
+
+  readonly #settings: PostgresSettings;
+  readonly #statements: Statements;
+  readonly #queue: PublishQueue;
+  readonly #channels = new Map<string, Channel>();
+  /** The channels whose place is unknown, and those that have events. */
+  readonly #unplaced = new Set<string>();
+  readonly #dirty = new Set<string>();
+  readonly #closing = new AbortController();
+  #listener!: TransportListener;
+  #running: Promise<void> | undefined;
+  #session: Session | undefined;
+  /** The session whose events are being read. */
+  #draining: Session | undefined;
+  #sweep: NodeJS.Timeout | undefined;
+
+  constructor(pool: PostgresPool, options: PostgresOptions | undefined) {
+    this.#settings = resolvePostgresOptions(pool, options);
+    this.#statements = statementsFor(this.#settings.schema);
+    this.#queue = new PublishQueue(this.#settings, this.#statements.publish);
+    this.history = {
+      read: (channel, after, limit) => this.#read(channel, after, limit),
+      newest: async (channel) => {
+        const [row] = await this.#query<{ newest: string }>(this.#statements.newest, [channel]);
+        return row?.newest;
+      },
+      extent: async (channel): Promise<TopicStats> => {
+        const [row] = await this.#query<{ length: number; oldest: string | null }>(this.#statements.extent, [
+          channel,
+        ]);
+        const { length = 0, oldest = null } = row ?? {};
+        return { length, oldest: oldest === null ? undefined : Math.round(Number(oldest)) };
+      },
+    };
+  }
+
+  open(listener: TransportListener): void {
+    this.#listener = listener;
+    this.#settings.pool.on('error', this.#ignore);
+    if (this.#settings.listen !== this.#settings.pool) this.#settings.listen.on('error', this.#ignore);
+    this.#running = this.#run();
+    const period = Math.min(this.#settings.history.age, SWEEP_MILLISECONDS);
+    this.#sweep = setInterval(() => void this.#removeOld(), period).unref();
+  }
+
+  async publish(channel: string, payload: string, options?: PublishOptions): Promise<void> {
+    const reason = this.#isClosed ? 'The pubsub was closed' : unusable(channel);
+    if (reason !== undefined) throw new Error(reason);
+    const client = options?.client;
+    if (client === undefined) return this.#queue.add(channel, payload);
+    if (!isQueryable(client))
+      throw wrongOption({ ...POSTGRES_OPTIONS, name: 'publish' }, 'client', client, 'a client of pg');
+    await client.query(this.#statements.publish, [[channel], [payload]]);
+  }
+
+  async subscribe(name: string): Promise<void> {
+    const reason = this.#isClosed ? 'The pubsub was closed' : unusable(name);
+    if (reason !== undefined) throw new Error(reason);
+    const known = this.#channels.get(name);
+    if (known?.place !== undefined && (await this.#replies())) return;
+    const channel = this.#channels.get(name) ?? this.#add(name);
+    await channel.confirmed;
+  }
+
+  unsubscribe(name: string): void {
+    this.#channels.get(name)?.resolve();
+    this.#channels.delete(name);
+    this.#unplaced.delete(name);
+    this.#dirty.delete(name);
+  }
+
+  async close(): Promise<void> {
+    const error = new Error('The pubsub was closed before PostgreSQL confirmed the subscription');
+    this.#closing.abort();
+    clearInterval(this.#sweep);
+    for (const channel of this.#channels.values()) channel.reject(error);
+    this.#channels.clear();
+    this.#session?.close(error);
+    await Promise.allSettled([this.#queue.settled, this.#running]);
+    this.#settings.pool.off('error', this.#ignore);
+    this.#settings.listen.off('error', this.#ignore);
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  /** Without a listener, the error of an idle connection of the pool would end the process. The pool replaces it. */
+  readonly #ignore = (): void => undefined;
+
+  async #query<Row>(text: string, values: unknown[]): Promise<readonly Row[]> {
+    const { pool, commandTimeout } = this.#settings;
+    try {
+      const { rows } = await inTime(pool.query(text, values), commandTimeout);
+      return rows as Row[];
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      throw refused('Cannot read the history', error as Error);
+    }
+  }
+
+  async #read(channel: string, after: string, limit: number): Promise<readonly StoredMessage[] | 'missed'> {
+    const place = after === START ? '0' : ID.exec(after)?.[1];
+    if (place === undefined) return 'missed';
+    const rows = await this.#query<EventRow>(this.#statements.read, [[channel], [place], limit]);
+    const [first] = rows;
+    if (first === undefined || first.place === null)
+      return (first?.newest ?? START) === after ? [] : 'missed';
+    return first.previous === after ? rows : 'missed';
+  }
+
+  async #replies(): Promise<boolean> {
+    try {
+      await this.#session?.query('SELECT 1');
+      return this.#session !== undefined;
+    } catch {
+      // The connection is lost: the channel waits for the next one.
+      await new Promise(setImmediate);
+      return false;
+    }
+  }
+
+  #add(name: string): Channel {
+    const channel = createChannel();
+    this.#channels.set(name, channel);
+    this.#unplaced.add(name);
+    void this.#drain();
+    return channel;
+  }
+
+  async #removeOld(): Promise<void> {
+    const { pool, history } = this.#settings;
+    try {
+      for (const statement of this.#statements.sweeps) {
+        for (let count = SWEEP_ROWS; count === SWEEP_ROWS && !this.#isClosed; )
+          count = (await pool.query(statement, [history.age, history.length])).rows.length;
+      }
+    } catch {
+      // The connection that listens reports errors; the next round repeats the removal.
+    }
+  }
+
+  /** Connects, and again after each lost connection. */
+  async #run(): Promise<void> {
+    let isFirst = true;
+    let reported = '';
+    for (let attempt = 0; !this.#isClosed; attempt++) {
+      try {
+        const session = await Session.open({
+          settings: this.#settings,
+          statements: this.#statements,
+          notified: (channel) => this.#notified(channel),
+        });
+        attempt = 0;
+        reported = '';
+        await this.#serve(session, isFirst);
+        isFirst = false;
+      } catch (error) {
+        this.#failed(error as Error, reported);
+        reported = (error as Error).message;
+      }
+      const wait = Math.min(50 * 2 ** attempt, MAX_RETRY_MILLISECONDS);
+      await delay(wait, undefined, { signal: this.#closing.signal }).catch(() => undefined);
+    }
+  }
+
+  #failed(error: Error, reported: string): void {
+    if (this.#isClosed) return;
+    if (error.message !== reported) this.#listener.error(error);
+    if (!isRefusal(error)) return;
+    for (const [name, channel] of this.#channels) {
+      const reason = refused(`Cannot subscribe to the PostgreSQL channel "${name}"`, error);
+      this.#channels.delete(name);
+      this.#unplaced.delete(name);
+      channel.reject(reason);
+      this.#listener.refused(reason, name);
+    }
+  }
+
+  /** Delivers events until the connection is lost. */
+  async #serve(session: Session, isFirst: boolean): Promise<void> {
+    if (this.#isClosed) session.close(new Error('The pubsub was closed'));
+    this.#session = session;
+    await this.#drain();
+    if (!isFirst && this.#session === session && !this.#isClosed) this.#listener.gap();
+    const error = await session.lost;
+    this.#session = undefined;
+    if (this.#isClosed) return;
+    for (const [name, { place }] of this.#channels) {
+      if (place !== undefined) this.#channels.set(name, createChannel());
+      this.#unplaced.add(name);
+    }
+    this.#dirty.clear();
+    this.#listener.lost();
+    this.#listener.error(error);
+  }
+
+  #notified(name: string): void {
+    // While the subscription is being confirmed, its place may be older than this event.
+    if (!this.#channels.has(name)) return;
+    this.#dirty.add(name);
+    void this.#drain();
+  }
+
+  /** Confirms subscriptions, then delivers events, until there is nothing to do. */
+  async #drain(): Promise<void> {
+    const session = this.#session;
+    if (session === undefined || this.#draining === session) return;
+    this.#draining = session;
+    try {
+      while (this.#session === session) {
+        if (this.#unplaced.size > 0) await this.#place(session, take(this.#unplaced, PLACE_CHANNELS));
+        else if (this.#dirty.size > 0) await this.#deliver(session, take(this.#dirty, READ_CHANNELS));
+        else return;
+      }
+    } catch (error) {
+      // The next connection repeats what is left.
+      session.close(error as Error);
+    } finally {
+      if (this.#draining === session) this.#draining = undefined;
+    }
+  }
+
+  async #place(session: Session, names: readonly string[]): Promise<void> {
+    const channels = names.map((name) => this.#channels.get(name));
+    const rows = await session.query<{ channel: string; place: string }>(this.#statements.places, [names]);
+    if (this.#session !== session) return;
+    const places = new Map(rows.map(({ channel, place }) => [channel, place]));
+    for (const [index, name] of names.entries()) {
+      const channel = channels[index];
+      if (channel === undefined || this.#channels.get(name) !== channel) continue;
+      channel.place = places.get(name) ?? '0';
+      channel.resolve();
+    }
+  }
+
+  async #deliver(session: Session, names: readonly string[]): Promise<void> {
+    const channels = new Map<string, Channel>();
+    for (const name of names) {
+      const channel = this.#channels.get(name);
+      if (channel?.place !== undefined) channels.set(name, channel);
+    }
+    const places = [...channels.values()].map(({ place }) => place);
+    const rows = await session.query<EventRow>(this.#statements.read, [
+      [...channels.keys()],
+      places,
+      PAGE_LENGTH,
+    ]);
+    for (const [index, { channel: name, newest, place, id, previous, payload }] of rows.entries()) {
+      if (this.#session !== session) return;
+      const channel = channels.get(name);
+      // The consumer of an earlier event may have cancelled the subscription.
+      if (place === null || channel === undefined || this.#channels.get(name) !== channel) continue;
+      channel.place = place;
+      this.#listener.message(name, payload, { id, previous });
+      // The page was full.
+      if (rows[index + 1]?.channel !== name && id !== newest) this.#dirty.add(name);
+    }
+  }
+}
+
+/** Removes and returns the first values of a set. */
+function take(values: Set<string>, count: number): readonly string[] {
+  const taken: string[] = [];
+  for (const value of values) {
+    if (taken.length === count) break;
+    taken.push(value);
+  }
+  for (const value of taken) values.delete(value);
+  return taken;
+}
+
+function createChannel(): Channel {
+  const { promise, resolve, reject } = withResolvers();
+  // The channel may have no caller who waits.
+  promise.catch(() => undefined);
+  return { place: undefined, confirmed: promise, resolve, reject };
+}
+
+function withResolvers(): Pick<Channel, 'resolve' | 'reject'> & { readonly promise: Promise<void> } {
+  let resolve = (): void => undefined;
+  let reject = (_error: Error): void => undefined;
+  const promise = new Promise<void>((...functions) => {
+    [resolve, reject] = functions;
+  });
+  return { promise, resolve, reject };
+}
+
+/** Returns why PostgreSQL cannot have a channel of this name. */
+function unusable(channel: string): string | undefined {
+  if (channel.includes('\0')) return 'PostgreSQL cannot store a topic with the character U+0000';
+  const length = Buffer.byteLength(channel);
+  if (length <= MAX_CHANNEL_BYTES) return undefined;
+  return `The name of a topic with its prefix has ${length} bytes; accepted: at most ${MAX_CHANNEL_BYTES}`;
+}
+
+const isQueryable = (client: object): client is Pick<PostgresPool, 'query'> =>
+  isObject(client) && isFunction(client['query']);
+
+/** Creates an error that a repeated call would have again. */
+const refused = (action: string, cause: Error): Error =>
+  Object.assign(new Error(`${action}: ${cause.message}`, { cause }), { code: 'ERR_EVENTS_REFUSED' });

@@ -1,0 +1,237 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import { migration, postgres } from '../../middleware/postgres.ts';
+import { createPubSub, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
+import { testTransport } from '../../middleware/testing.ts';
+import type { PostgresOptions } from '../../types/postgres.ts';
+import { type PostgresServer, startPostgres } from '../postgres.ts';
+import { numbers, take } from '../pubsub/events.ts';
+import { type StallingProxy, startProxy } from '../pubsub/proxy.ts';
+
+interface Events {
+  tick: unknown;
+}
+
+const SETTINGS = { heartbeat: 200, commandTimeout: 1000 };
+
+let server: PostgresServer;
+let proxy: StallingProxy;
+let pool: pg.Pool;
+let proxied: pg.Pool;
+const stops: (() => unknown)[] = [];
+
+/** A pool for the URL of the server with other parts. */
+function poolOf(parts: Partial<Pick<URL, 'port' | 'pathname' | 'username'>> = {}): pg.Pool {
+  return new pg.Pool({ connectionString: Object.assign(new URL(server.url), parts).href });
+}
+
+beforeAll(async () => {
+  server = await startPostgres(['fsync=off']);
+  proxy = await startProxy(server.url);
+  pool = poolOf();
+  proxied = poolOf({ port: new URL(proxy.url).port });
+  for (const each of [pool, proxied]) each.on('error', () => undefined);
+});
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+afterAll(async () => {
+  // A connection that the proxy has stalled would never end.
+  await proxy.close();
+  await Promise.all([pool.end(), proxied.end()]);
+  await server.remove();
+});
+
+function open(
+  options: PostgresOptions & Pick<PubSubOptions, 'onError' | 'maxOutage' | 'prefix'> = {},
+  from = pool,
+): PubSub<Events> {
+  const { onError = false, maxOutage, prefix, ...more } = options;
+  const transport = postgres(from, { ...SETTINGS, ...more });
+  const events = createPubSub<Events>({ transport, heartbeat: 200, onError, maxOutage, prefix });
+  stops.push(() => events.close());
+  return events;
+}
+
+describe('testTransport passes postgres', () => {
+  const interruptions: Readonly<Record<string, () => Promise<unknown>>> = {
+    'closed connections': async () => proxy.drop(),
+    pg_terminate_backend: () =>
+      pool.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()'),
+    'a stalled network': async () => {
+      proxy.stall();
+      await pause(1500);
+      proxy.heal();
+    },
+    'a stopped server': async () => {
+      server.signal('SIGSTOP');
+      await pause(1500);
+      server.signal('SIGCONT');
+    },
+    'a killed server': async () => {
+      await server.kill();
+      await server.start();
+    },
+  };
+
+  it.each(Object.keys(interruptions))('with %s', async (name) => {
+    const create = () => postgres(proxied, SETTINGS);
+    expect(await testTransport(create, { interrupt: interruptions[name] })).toHaveLength(8);
+  });
+});
+
+it('createPubSub delivers events of several processes once and in order, also large ones', async () => {
+  const writers = [open(), open(), open()];
+  const reader = open();
+  const stream = reader.subscribe('tick');
+  await reader.ready('tick');
+  const sent = await Promise.all(
+    writers.map(async (writer, index) => {
+      const events = numbers(0, 100).map((number) => ({
+        index,
+        number,
+        text: 'x'.repeat(number % 25 === 0 ? 50_000 : 10),
+      }));
+      await Promise.all(events.map((event) => writer.publish('tick', event)));
+      return events;
+    }),
+  );
+  const received = (await take(stream, 300)) as { index: number }[];
+  for (const [index, events] of sent.entries())
+    expect(received.filter((event) => event.index === index)).toEqual(events);
+});
+
+it('createPubSub publishes within the transaction of a client, after its commit', async () => {
+  const events = open();
+  const stream = events.subscribe('tick');
+  await events.ready('tick');
+  const client = await pool.connect();
+  stops.push(() => client.release());
+  await client.query('BEGIN');
+  await events.publish('tick', 'rolled back', { client });
+  await client.query('ROLLBACK');
+  await client.query('BEGIN');
+  await events.publish('tick', 1, { client });
+  await events.publish('tick', 2, { client });
+  // It waits for the transaction, so its event comes later.
+  const later = events.publish('tick', 3);
+  await client.query('COMMIT');
+  await later;
+  expect(await take(stream, 3)).toEqual([1, 2, 3]);
+  await expect(events.publish('tick', 1, { client: {} })).rejects.toMatchObject({ code: 'ERR_OPTION' });
+});
+
+it('createPubSub continues after a cursor, also in a process that is started later', async () => {
+  const first = open();
+  const stream = first.subscribe('tick');
+  await first.ready('tick');
+  await first.publish('tick', 1);
+  const { cursor } = await stream.next();
+  await first.close();
+  const other = open();
+  for (const number of numbers(2, 1000)) void other.publish('tick', number);
+  await other.publish('tick', 1000);
+  expect(await take(open().subscribe('tick', { after: cursor }), 999)).toEqual(numbers(2, 1001));
+  expect((await other.stats()).topics).toEqual({});
+});
+
+it('createPubSub removes events by their number and age, and says when a cursor is too old', async () => {
+  const events = open({ schema: 'short', history: { length: 10, age: 500 } });
+  const stream = events.subscribe('tick');
+  await events.ready('tick');
+  await Promise.all(numbers(0, 200).map((number) => events.publish('tick', number)));
+  const { cursor } = await stream.next();
+  const count = async (): Promise<number> =>
+    Number((await pool.query('SELECT count(*) FROM short.events')).rows[0].count);
+  while ((await count()) > 0) await pause(50);
+  const resumed = events.subscribe('tick', { after: cursor });
+  await expect(resumed.next()).rejects.toMatchObject({ extensions: { code: 'EVENTS_MISSED' } });
+  await events.publish('tick', 'next');
+  expect((await take(stream, 200)).at(-1)).toBe('next');
+});
+
+it('createPubSub works for a user who owns nothing if migrations have created the tables', async () => {
+  await pool.query(migration('own'));
+  await pool.query(migration('own'));
+  await pool.query(`
+    CREATE USER small; GRANT USAGE ON SCHEMA own TO small;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA own TO small;`);
+  const small = poolOf({ username: 'small' });
+  stops.push(() => small.end());
+  const events = open({ schema: 'own' }, small);
+  const stream = events.subscribe('tick');
+  await events.ready('tick');
+  await events.publish('tick', 1);
+  expect(await take(stream, 1)).toEqual([1]);
+  // Without the permission to create another one.
+  const errors: Error[] = [];
+  const refused = open({ schema: 'missing', onError: (error) => errors.push(error) }, small);
+  await expect(refused.subscribe('tick').next()).rejects.toMatchObject({ code: 'ERR_EVENTS_REFUSED' });
+  await expect(refused.ready('tick')).rejects.toThrow(/permission denied/);
+  await expect(refused.publish('tick', 1)).rejects.toThrow(/schema "missing" does not exist/);
+});
+
+it('createPubSub refuses subscriptions when LISTEN gets no notifications', async () => {
+  await pool.query('CREATE DATABASE other');
+  const other = poolOf({ pathname: 'other' });
+  stops.push(() => other.end());
+  const events = open({ listen: other });
+  await expect(events.ready('tick')).rejects.toThrow(/LISTEN gets no notifications. A pooler/);
+});
+
+it('createPubSub rejects only the event that PostgreSQL cannot store', async () => {
+  await pool.query('CREATE DATABASE latin ENCODING LATIN1 TEMPLATE template0');
+  const latin = poolOf({ pathname: 'latin' });
+  stops.push(() => latin.end());
+  const events = open({}, latin);
+  await events.ready('tick');
+  const published = await Promise.allSettled(
+    ['a', '\u20ac', 'b'].map((text) => events.publish('tick', text)),
+  );
+  expect(published.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  const names = ['\0', 'x'.repeat(2000)];
+  for (const name of names) await expect(events.publish(name as 'tick', 1)).rejects.toThrow(/topic/);
+  for (const name of names) await expect(events.ready(name as 'tick')).rejects.toThrow(/topic/);
+});
+
+it('createPubSub reports missed events when a table was restored from an old backup', async () => {
+  const events = open({ schema: 'backup' });
+  const stream = events.subscribe('tick');
+  await events.ready('tick');
+  for (const number of [1, 2, 3]) await events.publish('tick', number);
+  expect(await take(stream, 3)).toEqual([1, 2, 3]);
+  await pool.query('TRUNCATE backup.events, backup.topics');
+  for (const number of [4, 5, 6, 7]) await events.publish('tick', number);
+  await expect(stream.next()).rejects.toMatchObject({ extensions: { code: 'EVENTS_MISSED' } });
+});
+
+it('createPubSub tells subscribers during a partition that events may be missing', async () => {
+  const events = open({ maxOutage: 1000 }, proxied);
+  const stream = events.subscribe('tick');
+  await events.ready('tick');
+  void proxy.stall();
+  try {
+    await expect(stream.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
+    await expect(events.publish('tick', 1)).rejects.toThrow();
+  } finally {
+    proxy.heal();
+  }
+  const later = events.subscribe('tick');
+  await events.ready('tick');
+  await open().publish('tick', 2);
+  expect(await take(later, 1)).toEqual([2]);
+});
+
+it.each([
+  [undefined, {}],
+  [{}, {}],
+  ['pool', { schema: 'Upper' }],
+  ['pool', { listen: {} }],
+  ['pool', { history: { lenght: 1 } }],
+  ['pool', { connectionString: 'postgres://' }],
+])('postgres refuses wrong arguments (%j, %j)', (given, options) => {
+  expect(() => postgres((given === 'pool' ? pool : given) as never, options as never)).toThrow(
+    expect.objectContaining({ code: 'ERR_OPTION' }),
+  );
+  expect(() => migration('a b')).toThrow(/argument "schema"/);
+});

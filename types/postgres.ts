@@ -1,0 +1,57 @@
+import type { Duration } from './connect.ts';
+import type { HistoryOptions } from './pubsub.ts';
+
+/** The parts of a `Client` of the package `pg` that are used. */
+export interface PostgresClient {
+  query(text: string, values?: unknown[]): Promise<{ readonly rows: unknown[] }>;
+  on(event: string, listener: (...args: never[]) => void): unknown;
+  release(destroy?: boolean | Error): void;
+}
+
+/** A `Pool` of the package `pg` (version 8). */
+export interface PostgresPool {
+  query(text: string, values?: unknown[]): Promise<{ readonly rows: unknown[] }>;
+  connect(): Promise<PostgresClient>;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  off(event: 'error', listener: (error: Error) => void): unknown;
+}
+
+/** Options of `postgres`. */
+export interface PostgresOptions {
+  /**
+   * The schema of the tables: 1 to 40 lower-case letters, digits and `_`. Applications with one database need
+   * different schemas, or different prefixes of `createPubSub`.
+   * @default 'espalier'
+   */
+  schema?: string | undefined;
+  /**
+   * Whether to create the schema with its tables and function if they are missing. The user then needs the
+   * permission CREATE on the database. With `false` your own migrations run the SQL of `migration()`.
+   * @default true
+   */
+  create?: boolean | undefined;
+  /**
+   * How many events of each topic are stored, and for how long. PostgreSQL may store some more. All processes need the
+   * same value.
+   * @default { length: 1000, age: 300_000 }
+   */
+  history?: HistoryOptions | undefined;
+  /**
+   * A pool with direct connections or session pooling for the connection that listens, when `pool` leads to a
+   * pooler in transaction mode. That connection stays open.
+   * @default the same pool, of which one connection is then always in use
+   */
+  listen?: PostgresPool | undefined;
+  /**
+   * The time without traffic after which the listening connection is checked with a query.
+   * @default 5000
+   */
+  heartbeat?: Duration | undefined;
+  /**
+   * The time in which PostgreSQL must reply. After that the listening connection is closed and opened again, and
+   * waiting publishes reject with the code `ERR_POSTGRES_TIMEOUT`: their events may still be stored. Also the time
+   * limit for connecting.
+   * @default 5000
+   */
+  commandTimeout?: Duration | undefined;
+}
