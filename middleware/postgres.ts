@@ -13,7 +13,8 @@ export type * from '../types/postgres.ts';
  * @throws TypeError (code `ERR_OPTION`) for an unknown option or a wrong value.
  * @example
  * const events = createPubSub({ transport: postgres(new pg.Pool({ connectionString })) });
- * await events.publish('message', { text: 'hi' }, { client }); // within the transaction of client
+ * // Within the transaction of a client:
+ * const send = (client: pg.PoolClient) => events.publish('message', { text: 'hi' }, { client });
  */
 export function postgres(pool: PostgresPool, options?: PostgresOptions): EventTransport {
   return new PostgresTransport(pool, options);

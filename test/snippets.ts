@@ -37,16 +37,20 @@ export function snippets(language: string): Snippet[] {
 const PRELUDE = `import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
 import { inspect } from 'espalier/inspect';
 import { mcp } from 'espalier/mcp';
+import { postgres } from 'espalier/postgres';
+import { createPubSub } from 'espalier/pubsub';
 import { memoryFiles } from 'espalier/sources';
 import { inject, subscribe, testTransport, type TransportFactory } from 'espalier/testing';
 import express, { type Request } from 'express';
 import { buildSchema } from 'graphql';
+import pg from 'pg';
 const schema = buildSchema('type Query { hello: String } type Subscription { ticks: Int }');
 const handler = graphqlHTTP(schema);
 const app = express();
 const server = createServer(app);
 const page = '<!doctype html>';
 declare const createTransport: TransportFactory;
+const connectionString = 'postgres://localhost/app';
 const token = 'secret';
 `;
 
