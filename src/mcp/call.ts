@@ -75,7 +75,9 @@ class CallInputs implements ExecutionInputs, ErrorOrigin {
   readonly request: IncomingMessage;
   readonly operationName: string | undefined;
   readonly variableValues: Record<string, unknown> | undefined;
-  readonly signal: AbortSignal;
+  readonly #signal: AbortSignal;
+  /** Set before an execution that continues without its client, such as one with an idempotency key. */
+  outlivesClient = false;
   rootValue: unknown;
   contextValue: unknown;
   access: Access | undefined;
@@ -85,15 +87,19 @@ class CallInputs implements ExecutionInputs, ErrorOrigin {
     this.request = req;
     this.operationName = operationName;
     this.variableValues = variables;
-    this.signal = signal;
+    this.#signal = signal;
   }
 
   get origin(): ErrorOrigin {
     return this;
   }
 
+  get signal(): AbortSignal | undefined {
+    return this.outlivesClient || this.caching !== undefined ? undefined : this.#signal;
+  }
+
   get aborted(): boolean {
-    return this.signal.aborted;
+    return !this.outlivesClient && this.#signal.aborted;
   }
 }
 

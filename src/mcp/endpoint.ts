@@ -103,7 +103,7 @@ export function createMcp(handler: GraphQLHandler, given: McpOptions | undefined
   const sdk = loadSdk();
   const services: McpServices = {
     ...settings,
-    tools: createToolList(documents, new Set(headers.keys()), () => protocol.notify.toolsChanged()),
+    tools: createToolList(core, documents, new Set(headers.keys()), () => protocol.notify.toolsChanged()),
     run: createRunTool(core),
     prompts: settings.prompts === undefined ? new Map() : promptsOf(settings.prompts),
     headers,

@@ -1,6 +1,7 @@
 import { type GraphQLSchema, Kind, type OperationDefinitionNode, OperationTypeNode } from 'graphql';
 import type { McpTool } from '../../types/mcp.ts';
 import type { CoreDocuments } from '../core/by-id.ts';
+import type { GraphQLCore } from '../core/core.ts';
 import type { LoadedDocument } from '../core/documents.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
 import { descriptionOf, schemaOfVariables } from '../openapi/queries.ts';
@@ -28,17 +29,20 @@ const CHARACTERS_PER_TOKEN = 4;
 
 const warn = createWarningLog({ owner: 'mcp', type: 'McpWarning', code: 'ESPALIER_MCP' });
 
-/** Returns the tools of a handler's documents. The list is created again after the documents were read again. */
+/** Returns the tools of a handler's documents. The list is created again after these or the schema were replaced. */
 export function createToolList(
+  core: Pick<GraphQLCore, 'onReplace'>,
   documents: CoreDocuments,
   hidden: ReadonlySet<string>,
   onChange: () => void,
 ): () => ToolList {
   let current: ToolList | undefined;
-  documents.onReload(() => {
+  const reset = (): void => {
     current = undefined;
     onChange();
-  });
+  };
+  documents.onReload(reset);
+  core.onReplace(reset);
   return () => {
     current ??= readTools(documents, hidden);
     return current;

@@ -311,6 +311,20 @@ describe('the tools of mcp', () => {
     rmSync(directory, { recursive: true });
   });
 
+  it('the tools follow a replaced schema', async () => {
+    const { handler } = await serve();
+    const client = await connect();
+    expect((await client.listTools()).tools.length).toBe(7);
+    await handler.replace(
+      makeExecutableSchema({
+        typeDefs: 'type Query { me: String }',
+        resolvers: { Query: { me: () => 'of the new schema' } },
+      }),
+    );
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['whoAmI']);
+    expect((await call(client, 'whoAmI')).structuredContent).toEqual({ data: { me: 'of the new schema' } });
+  });
+
   it('mcp warns of more than 40 tools, with the tokens that they cost', async () => {
     const many = Object.fromEntries(
       Array.from({ length: 41 }, (_, index) => [`id${index}`, `query tool${index} { me }`]),
