@@ -53,7 +53,7 @@ export const LISTS = {
     'package',
     'pubsub/(deployments|history|idle-topics|partition|processes|slow-readers)',
     'redis-clients',
-    'server/http2-websockets',
+    'server/(certificate-renewal|http2-websockets)',
     'snippets',
     'static/(copies-of-tools|deployments|growing-files|http2-memory|incomplete-responses|memory-budget|read-on-loop)',
     'streaming/(incremental-fuzz|slow-clients)',

@@ -20,6 +20,7 @@ export const PROGRAMS = [
   { name: 'haproxy', debian: 'haproxy', macos: 'haproxy' },
   { name: 'varnishd', debian: 'varnish', macos: 'varnish' },
   { name: 'curl', debian: 'curl', macos: 'curl' },
+  { name: 'openssl', debian: 'openssl', macos: 'openssl' },
 ];
 
 // Debian has a folder for each version of PostgreSQL.

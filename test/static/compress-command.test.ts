@@ -181,7 +181,7 @@ it.each([
   const { out, err } = await run(...args);
   expect(out + err).toMatch(/Usage: espalier check \[options\]/);
   expect(out + err).toMatch(/--limit <name=n>/);
-  expect(out + err).toMatch(/Example: espalier check --schema/);
+  expect(out + err).toMatch(/Examples?: espalier check --schema/);
   expect(out + err).not.toMatch(/espalier (?:compress|init)/);
 });
 
