@@ -86,6 +86,9 @@ const RUN_ELSEWHERE: Record<string, string> = {
     'test/examples/trusted-documents.test.ts',
   'npx tsx examples/trusted-documents/server.ts': 'test/examples/trusted-documents.test.ts',
   'npm install pino pino-http': 'test/neighbours/guides.test.ts',
+  "token=$(curl -s localhost:3000/login -H 'Content-Type: application/json' \\":
+    'test/neighbours/login.test.ts',
+  'curl localhost:3000/graphql -H "Authorization: Bearer $token" \\': 'test/neighbours/login.test.ts',
   'npm install espalier graphql @nestjs/graphql': 'test/neighbours/recipes.test.ts',
   'npm uninstall @nestjs/apollo @apollo/server @as-integrations/express5': 'test/neighbours/recipes.test.ts',
   'npm install parse5-html-rewriting-stream': 'test/static/pages.test.ts',

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { createRequire } from 'node:module';
+import nodeModule from 'node:module';
 import type { GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { McpTool } from '../../types/mcp.ts';
@@ -48,7 +48,7 @@ const PACKAGE = '@modelcontextprotocol/server';
  */
 export function loadSdk(): Sdk {
   try {
-    return createRequire(import.meta.url)(PACKAGE);
+    return nodeModule.createRequire(import.meta.url)(PACKAGE);
   } catch (error) {
     if (codeOf(error) !== 'MODULE_NOT_FOUND') throw error;
     throw optionError(MCP_OPTIONS, `the package "${PACKAGE}" is missing: run npm install ${PACKAGE}`);

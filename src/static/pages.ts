@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createRequire } from 'node:module';
+import nodeModule from 'node:module';
 import { posix } from 'node:path';
 import type { RewritingStream } from 'parse5-html-rewriting-stream';
 import { codeOf, type Headers, writeReply } from '../http/reply.ts';
@@ -364,7 +364,9 @@ export class Page {
 /** Loads the parser when the middleware is created, so that a missing package is noticed there. */
 function loadParser(): ParserClass {
   try {
-    const loaded: { RewritingStream: typeof RewritingStream } = createRequire(import.meta.url)(PACKAGE);
+    const loaded: { RewritingStream: typeof RewritingStream } = nodeModule.createRequire(import.meta.url)(
+      PACKAGE,
+    );
     return loaded.RewritingStream;
   } catch (error) {
     if (codeOf(error) !== 'MODULE_NOT_FOUND') throw error;
