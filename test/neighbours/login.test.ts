@@ -96,7 +96,7 @@ it('a token that expires ends a subscription over WebSocket', async () => {
     webSocketImpl: WebSocket,
     connectionParams: { authorization },
   });
-  const results: FormattedExecutionResult[] = [];
+  const results: FormattedExecutionResult<Record<string, unknown>, unknown>[] = [];
   const ended = (async () => {
     for await (const result of client.iterate({ query: 'subscription { ticks }' })) results.push(result);
   })();
