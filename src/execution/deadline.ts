@@ -5,6 +5,7 @@ import { createDeadlines, type Deadlines } from '../http/timers.ts';
 import { duration, type Rule } from '../options/rules.ts';
 import { errorsText } from './graphql-error.ts';
 import {
+  type Complete,
   type EngineSettings,
   type ErrorOrigin,
   type ExecuteOperation,
@@ -195,9 +196,6 @@ interface LateSteps<T> {
 }
 
 const ignore = (): void => undefined;
-
-/** Has all members of another type, also those that are optional there. */
-type Complete<T> = { [Name in keyof Required<T>]: T[Name] };
 
 /** The inputs of an execution, with a signal that is also aborted when the time has elapsed. */
 class TimedInputs implements Complete<ExecutionInputs> {

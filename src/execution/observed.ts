@@ -4,6 +4,7 @@ import type { MaybePromise, OperationTransport, WebSocketLike } from '../../type
 import { notify, throwLater } from '../diagnostics/channels.ts';
 import { optionalExport } from './graphql-version.ts';
 import {
+  type Complete,
   type ExecutionInputs,
   type ExecutionOutcome,
   isThenable,
@@ -115,9 +116,6 @@ interface ResultReceiver {
   readonly observers: readonly OperationObserver[];
   result: ObservedResult | undefined;
 }
-
-/** Has all members of another type, also those that are optional there. */
-type Complete<T> = { [Name in keyof Required<T>]: T[Name] };
 
 const NO_EXECUTION_OBSERVERS: readonly ExecutionObserver[] = [];
 

@@ -23,6 +23,9 @@ import type { TimeLimit } from './deadline.ts';
 
 export { isThenable };
 
+/** Has all members of another type, also those that are optional there. */
+export type Complete<T> = { [Name in keyof Required<T>]: T[Name] };
+
 /**
  * The parameters of a GraphQL request after their types were checked (GraphQL over HTTP, "Request
  * Parameters").
