@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto';
 import type { LRUCache } from 'lru-cache';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { BudgetClient } from '../../types/graphql.ts';
-import { withTimeLimit } from '../http/timers.ts';
+import { problemOf, RedisScript } from '../redis/script.ts';
 import type { IdempotencySettings } from './options.ts';
 
 /** The use of a key by one operation. */
@@ -100,10 +99,9 @@ export class RedisKeys implements KeyStore {
     this.#settings = settings;
   }
 
-  /** ioredis would queue a command, and execute it long after the response. */
   get problem(): Error | undefined {
-    const { status } = this.#client;
-    return status === 'ready' ? undefined : new Error(`idempotency: Redis is not connected: ${status}`);
+    const problem = problemOf(this.#client);
+    return problem && named(problem);
   }
 
   async claim(use: KeyUse): Promise<Claim> {
@@ -128,34 +126,27 @@ export class RedisKeys implements KeyStore {
     await this.#run(RELEASE, use, '');
   }
 
-  async #run(script: Script, { id, print, owner }: KeyUse, result: string): Promise<readonly string[]> {
-    const { problem } = this;
-    if (problem !== undefined) throw problem;
+  async #run(script: RedisScript, { id, print, owner }: KeyUse, result: string): Promise<readonly string[]> {
     const { prefix, lease, retention } = this.#settings;
-    const args = [`${prefix}${id}`, print, owner, lease, Math.ceil(retention), result];
-    const sent = this.#client.evalsha(script.sha, 1, ...args).catch((error: Error) => {
-      if (!error.message.startsWith('NOSCRIPT')) throw error;
-      return this.#client.eval(script.text, 1, ...args);
-    });
-    const late = (): Error => new Error(`idempotency: Redis did not reply within ${TIMEOUT_MILLISECONDS} ms`);
-    const reply = await withTimeLimit(sent, TIMEOUT_MILLISECONDS, late);
-    if (Array.isArray(reply)) return reply;
-    throw new Error(`idempotency: Redis replied ${String(reply)}; use a client without MULTI`);
+    const inputs = [print, owner, lease, Math.ceil(retention), result] as const;
+    try {
+      const reply = await script.run(this.#client, TIMEOUT_MILLISECONDS, `${prefix}${id}`, ...inputs);
+      return reply as string[];
+    } catch (error) {
+      throw named(error as Error);
+    }
   }
 }
 
-interface Script {
-  readonly text: string;
-  readonly sha: string;
-}
+/** Says which option an error of Redis belongs to. */
+const named = (cause: Error): Error => new Error(`idempotency: ${cause.message}`, { cause });
 
 /**
- * Creates a script. Each uses one key, so that it works with a cluster. A record has the fingerprint, the owner, the time
- * until which the owner counts as running, and the result. If Redis has lost the record of a running operation, its
- * owner writes it again.
+ * Creates a script. A record has the fingerprint, the owner, the time until which the owner counts as running, and the
+ * result. If Redis has lost the record of a running operation, its owner writes it again.
  */
-function script(body: string): Script {
-  const text = `
+const script = (body: string): RedisScript =>
+  new RedisScript(`
 local key, print, owner, lease, retention, result = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local known = redis.call('HMGET', key, 'print', 'owner', 'until', 'result')
 local clock = redis.call('TIME')
@@ -165,9 +156,7 @@ local function write(...)
   redis.call('PEXPIRE', key, retention)
 end
 local isOwn = not known[1] or known[2] == owner
-${body}`;
-  return { text, sha: createHash('sha1').update(text).digest('hex') };
-}
+${body}`);
 
 const CLAIM = script(`
 local info = redis.pcall('INFO', 'memory')
