@@ -1,4 +1,11 @@
-import { type GraphQLNamedType, type GraphQLSchema, isInterfaceType, isObjectType, printType } from 'graphql';
+import {
+  type GraphQLNamedType,
+  type GraphQLSchema,
+  isInterfaceType,
+  isIntrospectionType,
+  isObjectType,
+  printType,
+} from 'graphql';
 import type { McpTool } from '../../types/mcp.ts';
 
 const annotations = { readOnlyHint: true, destructiveHint: false, idempotentHint: true };
@@ -34,7 +41,8 @@ export const SEARCH_TOOLS: readonly McpTool[] = [
 const textOf = (argument: unknown): string => (typeof argument === 'string' ? argument : '');
 
 const MAX_FOUND = 20;
-const MAX_WORDS = 10;
+/** Of one description. */
+const MAX_WORDS = 200;
 
 /** Runs a tool of the option `search`; returns undefined for another name, and null if nothing was found. */
 export function searchSchema(
@@ -53,41 +61,59 @@ export function searchSchema(
 
 /** The coordinates that contain most of the words; a word in a name counts more than one in a description. */
 function findWords(schema: GraphQLSchema, words: readonly string[]): readonly string[] {
-  const scored: { readonly line: string; readonly score: number }[] = [];
-  for (const { coordinate, type, description } of membersOf(schema)) {
-    const names = wordsOf(coordinate);
-    const text = wordsOf(description);
-    let score = 0;
-    for (const word of words) {
-      if (names.some((each) => each.startsWith(word))) score += 3;
-      else if (text.some((each) => each.startsWith(word))) score += 1;
-    }
-    if (score === 0) continue;
-    const line = `${coordinate}: ${type}${description === '' ? '' : ` - ${description.replace(/\s+/g, ' ')}`}`;
-    scored.push({ line, score });
-  }
-  return scored
+  return membersOf(schema)
+    .map(({ line, names, text }) => ({ line, score: scoreOf(words, names, text) }))
+    .filter(({ score }) => score > 0)
     .sort((a, b) => b.score - a.score || a.line.length - b.line.length)
     .slice(0, MAX_FOUND)
     .map(({ line }) => line);
 }
 
-interface Member {
-  readonly coordinate: string;
-  readonly type: string;
-  readonly description: string;
+function scoreOf(words: readonly string[], names: readonly string[], text: readonly string[]): number {
+  let score = 0;
+  for (const word of words) {
+    if (names.some((each) => each.startsWith(word))) score += 3;
+    else if (text.some((each) => each.startsWith(word))) score += 1;
+  }
+  return score;
 }
 
-function* membersOf(schema: GraphQLSchema): Generator<Member> {
-  for (const type of Object.values(schema.getTypeMap())) {
-    if (type.name.startsWith('__')) continue;
-    yield { coordinate: type.name, type: kindOf(type), description: type.description ?? '' };
-    if (!isObjectType(type) && !isInterfaceType(type)) continue;
-    for (const field of Object.values(type.getFields())) {
-      const coordinate = `${type.name}.${field.name}`;
-      yield { coordinate, type: String(field.type), description: field.description ?? '' };
-    }
+/** A type or a field. */
+interface Member {
+  /** What an agent gets, such as `Order.total: Float! - With taxes.` */
+  readonly line: string;
+  readonly names: readonly string[];
+  /** The words of the description. */
+  readonly text: readonly string[];
+}
+
+/** Each schema is split into words once. */
+const indexes = new WeakMap<GraphQLSchema, readonly Member[]>();
+
+function membersOf(schema: GraphQLSchema): readonly Member[] {
+  let members = indexes.get(schema);
+  if (members === undefined) {
+    members = Object.values(schema.getTypeMap()).flatMap((type) => [...membersOfType(type)]);
+    indexes.set(schema, members);
   }
+  return members;
+}
+
+function* membersOfType(type: GraphQLNamedType): Generator<Member> {
+  if (isIntrospectionType(type)) return;
+  yield memberOf(type.name, kindOf(type), type.description);
+  if (!isObjectType(type) && !isInterfaceType(type)) return;
+  for (const field of Object.values(type.getFields()))
+    yield memberOf(`${type.name}.${field.name}`, String(field.type), field.description);
+}
+
+function memberOf(coordinate: string, type: string, description: string | null | undefined): Member {
+  const text = description ? ` - ${description.replace(/\s+/g, ' ')}` : '';
+  return {
+    line: `${coordinate}: ${type}${text}`,
+    names: wordsOf(coordinate),
+    text: wordsOf(description ?? ''),
+  };
 }
 
 const kindOf = (type: GraphQLNamedType): string =>
@@ -100,4 +126,4 @@ const wordsOf = (text: string): readonly string[] =>
     .toLowerCase()
     .split(/[^\p{L}\d]+/u)
     .filter((word) => word !== '')
-    .slice(0, text.length > 1000 ? 200 : MAX_WORDS * 20);
+    .slice(0, MAX_WORDS);
