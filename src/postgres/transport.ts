@@ -327,19 +327,14 @@ function take(values: Set<string>, count: number): readonly string[] {
 }
 
 function createChannel(): Channel {
-  const { promise, resolve, reject } = withResolvers();
-  // The channel may have no caller who waits.
-  promise.catch(() => undefined);
-  return { place: undefined, confirmed: promise, resolve, reject };
-}
-
-function withResolvers(): Pick<Channel, 'resolve' | 'reject'> & { readonly promise: Promise<void> } {
   let resolve = (): void => undefined;
   let reject = (_error: Error): void => undefined;
-  const promise = new Promise<void>((...functions) => {
+  const confirmed = new Promise<void>((...functions) => {
     [resolve, reject] = functions;
   });
-  return { promise, resolve, reject };
+  // The channel may have no caller who waits.
+  confirmed.catch(() => undefined);
+  return { place: undefined, confirmed, resolve, reject };
 }
 
 /** Returns why PostgreSQL cannot have a channel of this name. */
