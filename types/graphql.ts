@@ -419,11 +419,12 @@ export interface DocumentsOptions<Source = ContextSource> {
    */
   from?: DocumentSource | undefined;
   /**
-   * Whether all other documents are refused (403, code `DOCUMENT_NOT_TRUSTED`), or a function of the request or
-   * WebSocket.
+   * Whether all other documents are refused (403, code `DOCUMENT_NOT_TRUSTED`). `'report'` executes them, and passes
+   * an error with that code to `onError` once per document, 1000 at most. Or a function of the request or WebSocket
+   * that returns one of these.
    * @default false
    */
-  only?: boolean | Hook<[source: Source], boolean> | undefined;
+  only?: boolean | 'report' | Hook<[source: Source], boolean | 'report'> | undefined;
   /**
    * The time that trusted documents may take, by id or by name of the operation, in place of the option `timeout`:
    * `{ MonthlyReport: '5m' }`. 0 or `false`: no limit.

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { GraphQLSchema } from 'graphql';
-import type { MaybePromise } from '../../types/connect.ts';
+import type { ErrorDetails, MaybePromise } from '../../types/connect.ts';
 import type { FindDocument, PersistedQueryStore } from '../../types/graphql.ts';
 import { timeoutRule } from '../execution/deadline.ts';
 import {
@@ -19,6 +19,7 @@ import {
   isEither,
   isFunction,
   isObject,
+  isOneOf,
   isString,
   optionError,
   type Rules,
@@ -32,7 +33,7 @@ import { documentNotFound, documentNotTrusted, notFound, notSupported } from './
 import { createPrepare, type Prepare } from './documents.ts';
 import { selectEngine } from './engines.ts';
 import type { CoreSettings } from './options.ts';
-import { hashOf, PersistedQueries, SharedStore } from './persisted.ts';
+import { hashOf, hashQuery, PersistedQueries, SharedStore } from './persisted.ts';
 import {
   createTrustedList,
   parseManifest,
@@ -84,6 +85,7 @@ export function createCoreDocuments(parts: CoreParts): {
       prepare,
       trusted: trusted ?? find,
       persisted: apq === undefined ? undefined : createPersisted(apq, prepare, parts),
+      untrusted: new UntrustedReports(parts.report),
     }),
     documents: {
       isId: (segment) => list?.has(segment) === true || find !== undefined || LIKE_A_HASH.test(segment),
@@ -124,7 +126,11 @@ interface DocumentKinds {
   readonly prepare: Prepare;
   readonly trusted: PrepareTrusted | undefined;
   readonly persisted: PersistedQueries | undefined;
+  readonly untrusted: UntrustedReports;
 }
+
+/** What happens to a document that is not trusted: it runs, is refused, or runs and is reported. */
+type Only = boolean | 'report';
 
 /**
  * Creates the `prepare` function of a core with the option `documents`. A trusted id takes precedence over a text.
@@ -132,9 +138,9 @@ interface DocumentKinds {
  */
 function createPrepareById(
   { only }: Pick<DocumentSettings, 'only'>,
-  { prepare, trusted, persisted }: DocumentKinds,
+  { prepare, trusted, persisted, untrusted }: DocumentKinds,
 ): Prepare {
-  const isOnly =
+  const onlyFor =
     typeof only === 'function'
       ? (source: unknown) => assertSync(only(source), DOCUMENT_OPTIONS, 'only')
       : () => only;
@@ -142,8 +148,16 @@ function createPrepareById(
   const unknown = trusted === undefined && persisted === undefined ? notSupported : notFound;
 
   const prepareOther: Prepare = (schema, params, source) => {
+    const mode = onlyFor(source);
+    if (mode === 'report') {
+      return settle(prepareText(schema, params, source), (prepared) => untrusted.note(prepared, source));
+    }
+    if (mode) return params.query === '' ? documentNotFound() : documentNotTrusted();
+    return prepareText(schema, params, source);
+  };
+
+  const prepareText: Prepare = (schema, params, source) => {
     const { document, query } = params;
-    if (isOnly(source)) return query === '' ? documentNotFound() : documentNotTrusted();
     if (document !== undefined) {
       const hash = hashOf(document);
       if (persisted !== undefined && hash !== undefined) {
@@ -159,6 +173,45 @@ function createPrepareById(
     const found = trusted(params.document.id, schema, params, source);
     return settle(found, (prepared) => prepared ?? prepareOther(schema, params, source));
   };
+}
+
+/** The number of different documents that one core reports. Texts that contain values are all different. */
+const MAX_REPORTED = 1000;
+
+/** Reports each document that `documents.only` would refuse, once. */
+class UntrustedReports {
+  readonly #report: CoreParts['report'];
+  readonly #known = new WeakSet<PreparedOperation>();
+  readonly #hashes = new Set<string>();
+
+  constructor(report: CoreParts['report']) {
+    this.#report = report;
+  }
+
+  note(prepared: PreparedOperation | RequestError, source: unknown): PreparedOperation | RequestError {
+    if (!('errors' in prepared) && !this.#known.has(prepared)) {
+      this.#known.add(prepared);
+      this.#noteText(prepared, source);
+    }
+    return prepared;
+  }
+
+  #noteText({ source: text, operation }: PreparedOperation, source: unknown): void {
+    const hash = hashQuery(text);
+    if (this.#hashes.size === MAX_REPORTED || this.#hashes.has(hash)) return;
+    this.#hashes.add(hash);
+    const operationName = operation.name?.value;
+    const last = this.#hashes.size === MAX_REPORTED ? `. The next ones are not reported` : '';
+    const subject =
+      operationName === undefined ? 'An unnamed document' : `The document of "${operationName}"`;
+    const message = `${subject} (sha256:${hash}) is not trusted: documents.only = true would refuse it${last}`;
+    // Both have headers and a socket.
+    const isWebSocket = isObject(source) && isFunction(source['send']);
+    this.#report(Object.assign(new Error(message), { code: 'DOCUMENT_NOT_TRUSTED' }), {
+      operationName,
+      ...(isWebSocket ? { transport: 'websocket', socket: source } : { request: source }),
+    } as Partial<ErrorDetails>);
+  }
 }
 
 /** The maximum length of an id that is passed to the function of the option. */
@@ -187,8 +240,8 @@ export interface CoreParts {
   readonly schema: unknown;
   readonly options: CoreSettings;
   readonly engineSettings: EngineSettings;
-  /** Reports an error outside of requests. */
-  report(error: unknown): void;
+  /** Reports an error outside of operations, with what is known of the operation that caused it. */
+  report(error: unknown, details?: Partial<ErrorDetails>): void;
 }
 
 /** The trusted documents: a list, with the path that it was read from, or a function. */
@@ -207,7 +260,7 @@ export interface PersistedQuerySettings {
 /** The option `documents` after checks. */
 interface DocumentSettings {
   readonly from: TrustedSource | undefined;
-  readonly only: boolean | ((source: unknown) => boolean);
+  readonly only: Only | ((source: unknown) => Only);
   readonly apq: PersistedQuerySettings | undefined;
   /** Milliseconds by id or name of an operation. */
   readonly timeouts: ReadonlyMap<string, number>;
@@ -230,8 +283,8 @@ const rules: Rules<Given> = {
   ),
   only: rule<DocumentSettings['only']>(
     false,
-    isEither(isBoolean, isFunction),
-    'a boolean, or a function of the request',
+    isEither(isBoolean, isOneOf('report'), isFunction),
+    "a boolean, 'report', or a function of the request",
   ),
   apq: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
   timeouts: rule<unknown>(undefined, isObject, "an object such as { MonthlyReport: '5m' }"),
@@ -257,7 +310,7 @@ function resolveDocuments(given: unknown): DocumentSettings {
   const { from, only, apq, timeouts } = resolveOptions(DOCUMENT_OPTIONS, given, rules);
   const fail = (message: string): TypeError => optionError(DOCUMENT_OPTIONS, message);
   if (only !== false && from === undefined) {
-    throw fail('option "documents.only" refuses all documents without "documents.from"; set it too');
+    throw fail('option "documents.only" needs the documents that it allows; set "documents.from" too');
   }
   if (only === true && apq !== false) {
     throw fail('option "documents.apq" has no effect with "documents.only": true; remove one of them');

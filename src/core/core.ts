@@ -19,7 +19,7 @@ import type { CursorSettings } from '../live/cursors.ts';
 import { assertSync, type OptionScope, settle, wrongArgument } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { createAdmission, createOperationHook, type OperationHook } from './admission.ts';
-import { type CoreDocuments, createCoreDocuments } from './by-id.ts';
+import { type CoreDocuments, type CoreParts, createCoreDocuments } from './by-id.ts';
 import { withCapabilities } from './capabilities.ts';
 import type { Prepare } from './documents.ts';
 import { assertIncremental, mayBeIncremental } from './engines.ts';
@@ -149,7 +149,8 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
   const reporter = createErrorReporter(settings.onError);
   const authorization = createAuthorization(settings.auth, schema);
   const admission = createAdmission(settings, schema, authorization);
-  const report = (error: unknown): void => reporter.reportBackground(error, errorDetails(undefined));
+  const report: CoreParts['report'] = (error, details) =>
+    reporter.reportBackground(error, { ...errorDetails(undefined), ...details });
   const idempotency = settings.createIdempotency?.(schema, report);
   const engineSettings = createEngineSettings(schema, settings, reporter, {
     ...authorization?.engine,

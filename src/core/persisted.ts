@@ -22,7 +22,7 @@ export function hashOf({ id, isPersistedQuery }: DocumentReference): string | un
 }
 
 /** Returns the SHA-256 hash of a query, as clients compute it. */
-const hashQuery = (query: string): string => createHash('sha256').update(query).digest('hex');
+export const hashQuery = (query: string): string => createHash('sha256').update(query).digest('hex');
 
 /**
  * Automatic persisted queries of one core: texts by hash, next to the document cache, which has their prepared

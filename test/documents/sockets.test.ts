@@ -73,6 +73,24 @@ describe.each([MODERN, LEGACY] as const)('documents by id over the subprotocol %
     await client.close();
   });
 
+  it("only: 'report' executes other documents and reports their WebSocket", async () => {
+    const sockets: unknown[] = [];
+    const served = await serve({
+      documents: { from, only: 'report' },
+      onError: (_error, { transport, socket }) => void sockets.push([transport, socket !== undefined]),
+    });
+    const client = await ready(socketOf(served), protocol);
+    for (let count = 0; count < 2; count += 1) {
+      client.send({ id: 'x', type: START[protocol], payload: { query: HELLO } });
+      const received = JSON.stringify(
+        await client.until(({ type }) => type === 'complete' || type === 'error'),
+      );
+      expect(received).toContain('Hello world');
+    }
+    expect(sockets).toEqual([['websocket', true]]);
+    await client.close();
+  });
+
   it('an operation is registered and found by automatic persisted queries', async () => {
     const served = await serve({ documents: { apq: true } });
     const client = await ready(socketOf(served), protocol);

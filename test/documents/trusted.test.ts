@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { GraphQLOptions } from '../../middleware/graphql.ts';
 import { folder, serve, sha256, stopAll } from './serve.ts';
 
 afterEach(stopAll);
@@ -163,6 +164,49 @@ describe('documents.only', () => {
       expect(response.status).toBe(500);
       expect(await response.text()).not.toContain('world');
     }
+  });
+
+  it("graphqlHTTP executes other documents with only: 'report', and reports each valid one once", async () => {
+    const details: unknown[] = [];
+    const errors: Error[] = [];
+    const onError: GraphQLOptions['onError'] = (error, { request, operationName, transport }) => {
+      errors.push(error as Error);
+      details.push([operationName, transport, request?.headers['graphql-client-name']]);
+    };
+    const { post, get } = await serve({ onError, documents: { from, only: 'report', apq: true } });
+    expect((await post({ id: 'abc' })).body).toEqual(WORLD);
+    expect((await post({ query: '{ nope }' })).code).toBe('GRAPHQL_VALIDATION_FAILED');
+    expect((await post({ id: 'unknown' })).code).toBe('DOCUMENT_NOT_FOUND');
+    expect(errors).toEqual([]);
+
+    const query = 'query Feed { hello }';
+    for (let count = 0; count < 3; count += 1) {
+      expect((await post({ query }, { 'graphql-client-name': 'ios' })).body).toEqual(WORLD);
+      expect((await get({ query })).body).toEqual(WORLD);
+    }
+    const persistedQuery = { version: 1, sha256Hash: sha256(query) };
+    expect((await post({ query, extensions: { persistedQuery } })).body).toEqual(WORLD);
+    expect((await post({ extensions: { persistedQuery } })).body).toEqual(WORLD);
+    expect(details).toEqual([['Feed', 'http', 'ios']]);
+    expect(errors[0]).toMatchObject({ code: 'DOCUMENT_NOT_TRUSTED' });
+    expect(errors[0]?.message).toContain(`"Feed" (sha256:${sha256(query)})`);
+
+    for (let count = 0; count < 1200; count += 100) {
+      await Promise.all(
+        Array.from({ length: 100 }, (_, index) => post({ query: `{ a${count + index}: hello }` })),
+      );
+    }
+    expect(errors).toHaveLength(1000);
+    expect(errors.at(-1)?.message).toContain('not reported');
+  });
+
+  it("graphqlHTTP lets a function choose 'report' per request", async () => {
+    const { post, reports } = await serve({
+      documents: { from, only: ({ headers }) => (headers['x-app'] === undefined ? 'report' : true) },
+    });
+    expect((await post({ query: HELLO })).body).toEqual(WORLD);
+    expect((await post({ query: HELLO }, { 'x-app': '1' })).code).toBe('DOCUMENT_NOT_TRUSTED');
+    expect(reports).toHaveLength(1);
   });
 
   it('graphqlHTTP refuses texts in a batch one by one', async () => {
