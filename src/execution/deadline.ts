@@ -199,41 +199,65 @@ const ignore = (): void => undefined;
 
 /** The inputs of an execution, with a signal that is also aborted when the time has elapsed. */
 class TimedInputs implements Complete<ExecutionInputs> {
-  readonly rootValue: unknown;
-  readonly contextValue: unknown;
-  readonly variableValues: Record<string, unknown> | undefined;
-  readonly acceptsStreams: boolean;
-  incremental: IncrementalFormat | undefined;
-  /** Set by an execution that must not be aborted. */
-  outlivesClient = false;
-  readonly index: ExecutionInputs['index'];
-  readonly caching: ExecutionCaching | undefined;
-  access: Access | undefined;
-  readonly connectionParams: Readonly<Record<string, unknown>> | undefined;
-  readonly isShared: boolean;
   /** The time has elapsed, so that nobody waits for the result. */
   isOver = false;
   readonly #given: ExecutionInputs;
   readonly #invalidates: boolean;
+  #isEndless = false;
   #controller: AbortController | undefined;
 
   constructor(given: ExecutionInputs, invalidates: boolean) {
-    this.rootValue = given.rootValue;
-    this.contextValue = given.contextValue;
-    this.variableValues = given.variableValues;
-    this.acceptsStreams = given.acceptsStreams === true;
-    this.incremental = given.incremental;
-    this.index = given.index;
-    this.caching = given.caching;
-    this.access = given.access;
-    this.connectionParams = given.connectionParams;
-    this.isShared = given.isShared === true;
     this.#given = given;
     this.#invalidates = invalidates;
   }
 
+  get rootValue(): unknown {
+    return this.#given.rootValue;
+  }
+  get contextValue(): unknown {
+    return this.#given.contextValue;
+  }
+  get variableValues(): Record<string, unknown> | undefined {
+    return this.#given.variableValues;
+  }
+  get acceptsStreams(): boolean {
+    return this.#given.acceptsStreams === true;
+  }
+  get incremental(): IncrementalFormat | undefined {
+    return this.#given.incremental;
+  }
+  set incremental(format: IncrementalFormat | undefined) {
+    this.#given.incremental = format;
+  }
+  get outlivesClient(): boolean {
+    return this.#isEndless;
+  }
+  /** Set by an execution that must not be aborted, neither by the client nor by the time. */
+  set outlivesClient(outlives: boolean) {
+    this.#isEndless = outlives;
+    this.#given.outlivesClient = outlives;
+  }
+  get index(): ExecutionInputs['index'] {
+    return this.#given.index;
+  }
+  get caching(): ExecutionCaching | undefined {
+    return this.#given.caching;
+  }
+  get access(): Access | undefined {
+    return this.#given.access;
+  }
+  set access(access: Access | undefined) {
+    this.#given.access = access;
+  }
+  get connectionParams(): Readonly<Record<string, unknown>> | undefined {
+    return this.#given.connectionParams;
+  }
+  get isShared(): boolean {
+    return this.#given.isShared === true;
+  }
+
   get signal(): AbortSignal | undefined {
-    if (this.outlivesClient) return undefined;
+    if (this.#isEndless) return undefined;
     if (this.#controller === undefined) {
       const controller = new AbortController();
       this.#controller = controller;

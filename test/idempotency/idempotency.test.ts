@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { until } from '../until.ts';
 import { closeServices, type Service, serve } from './service.ts';
 
@@ -182,6 +183,27 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
     service.effects.open();
     expect([(await second).replayed, (await second).data]).toEqual([true, { pay: { id: '1', amount: 5 } }]);
     expect(service.effects.count).toBe(1);
+  });
+
+  it('an error after the client has disconnected is reported', async () => {
+    const service = await start();
+    service.effects.isGated = true;
+    const aborted = new AbortController();
+    const query = PAY.replace('id amount', 'bug');
+    const sent = fetch(service.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query, variables: { key: 'a', amount: 5 } }),
+      signal: aborted.signal,
+    });
+    const closed = once(service.server, 'connection').then(([socket]) => once(socket, 'close'));
+    await until(() => service.effects.waiting === 1);
+    aborted.abort();
+    await expect(sent).rejects.toThrow();
+    await closed;
+    service.effects.open();
+    await until(() => service.reports.length === 1);
+    expect(service.reports).toMatchObject([{ message: 'a bug' }]);
   });
 
   it('a mutation that exceeds the timeout is finished, and a repetition gets its result', async () => {

@@ -9,7 +9,7 @@ import type { IdempotencyOptions } from '../../types/idempotency.ts';
 export const SDL = `
   scalar Upload
   type Query { count: Int! }
-  type Payment { id: ID! amount: Int! late: String }
+  type Payment { id: ID! amount: Int! late: String bug: String }
   input Payee { name: String! city: String }
   type Mutation {
     pay(amount: Int!, to: Payee): Payment!
@@ -47,7 +47,11 @@ export function createSchema(effects: Effects): GraphQLSchema {
   const pay = async (_: unknown, { amount }: { readonly amount: number }): Promise<object> => {
     const id = ++effects.count;
     await effects.pass();
-    return { id, amount, late: () => new Promise((resolve) => setImmediate(resolve, 'late')) };
+    const late = (): Promise<string> => new Promise((resolve) => setImmediate(resolve, 'late'));
+    const bug = (): string => {
+      throw new Error('a bug');
+    };
+    return { id, amount, late, bug };
   };
   const fields = schema.getMutationType()?.getFields() ?? {};
   const resolvers = {
