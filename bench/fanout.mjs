@@ -3,6 +3,17 @@ import { createBus, eventOf, QUERY, TYPES } from './lib/event-bus.mjs';
 import { frames, openSockets } from './lib/socket-load.mjs';
 
 const SOCKETS = 1000;
+/** About 1.7 KiB of JSON like that of most APIs: repeated names, different values. */
+function largeEventOf(id) {
+  const items = Array.from({ length: 18 }, (_, index) => ({
+    id: id * 100 + index,
+    title: `Item ${(id * 7919 + index * 104729) % 100_003}`,
+    price: ((id * 31 + index * 17) % 9973) / 100,
+    inStock: (id + index) % 3 === 0,
+  }));
+  return { event: { id, name: JSON.stringify(items), value: id / 7 } };
+}
+
 /** `/publish?events=8` publishes synchronously; `/memory` reports the memory of the process. */
 function controls(publish, connections = () => 0) {
   let id = 0;
@@ -13,8 +24,9 @@ function controls(publish, connections = () => 0) {
       return res.end();
     }
     if (req.url.startsWith('/publish')) {
-      const events = Number(new URL(req.url, 'http://x').searchParams.get('events'));
-      for (let i = 0; i < events; i++) publish(eventOf(++id));
+      const { searchParams } = new URL(req.url, 'http://x');
+      const create = searchParams.has('large') ? largeEventOf : eventOf;
+      for (let i = 0; i < Number(searchParams.get('events')); i++) publish(create(++id));
       res.end();
     } else {
       global.gc?.();
@@ -40,26 +52,30 @@ async function espalier(options) {
   return server;
 }
 
-const contestants = {
-  'raw ws': async () => {
-    const { createServer } = await import('node:http');
-    const { WebSocketServer } = await import('ws');
-    const clients = new Set();
-    const server = createServer(
-      controls((event) => {
-        const text = JSON.stringify({ id: '0'.repeat(36), type: 'next', payload: { data: event } });
-        for (const client of clients) client.send(text);
-      }),
-    );
-    new WebSocketServer({ server, path: '/graphql' }).on('connection', (socket) => {
-      socket.on('message', (data) => {
-        if (String(data).includes('connection_init')) socket.send('{"type":"connection_ack"}');
-        else clients.add(socket);
-      });
+async function rawWs(perMessageDeflate) {
+  const { createServer } = await import('node:http');
+  const { WebSocketServer } = await import('ws');
+  const clients = new Set();
+  const server = createServer(
+    controls((event) => {
+      const text = JSON.stringify({ id: '0'.repeat(36), type: 'next', payload: { data: event } });
+      for (const client of clients) client.send(text);
+    }),
+  );
+  new WebSocketServer({ server, path: '/graphql', perMessageDeflate }).on('connection', (socket) => {
+    socket.on('message', (data) => {
+      if (String(data).includes('connection_init')) socket.send('{"type":"connection_ack"}');
+      else clients.add(socket);
     });
-    return server;
-  },
+  });
+  return server;
+}
+
+const contestants = {
+  'raw ws': () => rawWs(false),
+  'raw ws, deflate': () => rawWs({ serverNoContextTakeover: true, clientNoContextTakeover: true }),
   'espalier, shared': () => espalier({ share: () => 'all' }),
+  'espalier, shared, deflate': () => espalier({ share: () => 'all', perMessageDeflate: 'shared' }),
   'espalier, private': () => espalier({}),
   'graphql-ws': async () => {
     const { createServer } = await import('node:http');
@@ -139,28 +155,41 @@ async function stalled({ port, warming }) {
   return { operations: events + 40, rssGrowthMiB: (most - before) / 2 ** 20, readersLeft: left };
 }
 
+const bytesOf = ({ sockets }) => sockets.reduce((sum, { bytesRead }) => sum + bytesRead, 0);
+
 /** Subscribes once per server, then publishes and counts until all have arrived. */
-function drive(burst, operations = 1) {
+function drive(burst, operations = 1, size = '') {
   return async ({ port, count, contestant }) => {
     let fleet = fleets.get(port);
     if (fleet === undefined) {
       const before = await rss(port);
       const protocol = contestant === 'subscriptions-transport-ws' ? 'graphql-ws' : 'graphql-transport-ws';
-      fleet = await openSockets(port, SOCKETS, { protocol, query: QUERY, operations });
+      fleet = await openSockets(port, SOCKETS, {
+        protocol,
+        query: QUERY,
+        operations,
+        deflates: contestant.includes('deflate'),
+      });
       fleets.set(port, fleet);
       await new Promise((resolve) => setTimeout(resolve, 300));
       fleet.rssKiBPerSocket = ((await rss(port)) - before) / 1024 / SOCKETS;
     }
-    const perBurst = SOCKETS * burst * (contestant === 'raw ws' ? 1 : operations);
+    const perBurst = SOCKETS * burst * (contestant.startsWith('raw ws') ? 1 : operations);
+    const received = bytesOf(fleet);
     const bursts = Math.max(1, Math.round(count / perBurst));
     for (let i = 0; i < bursts; i++) {
       const all = frames(fleet, perBurst);
-      await (await fetch(`http://127.0.0.1:${port}/publish?events=${burst}`)).arrayBuffer();
+      await (await fetch(`http://127.0.0.1:${port}/publish?events=${burst}${size}`)).arrayBuffer();
       await all;
     }
-    return { operations: bursts * perBurst, rssKiBPerSocket: fleet.rssKiBPerSocket };
+    const operationsDone = bursts * perBurst;
+    const bytes = (bytesOf(fleet) - received) / operationsDone;
+    return { operations: operationsDone, rssKiBPerSocket: fleet.rssKiBPerSocket, bytes };
   };
 }
+
+/** Contestants for events that are too small to be compressed. */
+const PLAIN = Object.keys(contestants).filter((name) => !name.includes('deflate'));
 
 export const topic = {
   name: 'fanout',
@@ -180,6 +209,7 @@ export const topic = {
       warmup: 40_000,
       unit: 'message',
       columns: ['rssKiBPerSocket'],
+      contestants: PLAIN,
     },
     {
       name: 'one event at a time',
@@ -188,6 +218,16 @@ export const topic = {
       warmup: 50_000,
       unit: 'message',
       columns: ['rssKiBPerSocket'],
+      contestants: PLAIN,
+    },
+    {
+      name: 'one event of 1.7 KiB at a time',
+      drive: drive(1, 1, '&large'),
+      count: 60_000,
+      warmup: 30_000,
+      unit: 'message',
+      columns: ['rssKiBPerSocket', 'bytes'],
+      contestants: ['raw ws', 'raw ws, deflate', 'espalier, shared', 'espalier, shared, deflate'],
     },
     {
       name: 'bursts of 8 events, two subscriptions on each socket',

@@ -4,11 +4,11 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 
 /** Opens `count` sockets with one subscription each (or `operations`), each under a different id. */
-export async function openSockets(port, count, { protocol, query, operations = 1 }) {
+export async function openSockets(port, count, { protocol, query, operations = 1, deflates = false }) {
   const fleet = { sockets: [], frames: 0, expected: Number.POSITIVE_INFINITY, reached: () => undefined };
   for (let i = 0; i < count; i += 50) {
     const some = Array.from({ length: Math.min(50, count - i) }, () =>
-      open(port, protocol, query, operations, fleet),
+      open(port, { protocol, query, operations, deflates }, fleet),
     );
     fleet.sockets.push(...(await Promise.all(some)));
   }
@@ -24,11 +24,12 @@ export function frames(fleet, more) {
   });
 }
 
-async function open(port, protocol, query, operations, fleet) {
+async function open(port, { protocol, query, operations, deflates }, fleet) {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   await once(socket, 'connect');
+  const extensions = deflates ? 'Sec-WebSocket-Extensions: permessage-deflate\r\n' : '';
   socket.write(
-    `GET /graphql HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${randomBytes(16).toString('base64')}\r\nSec-WebSocket-Protocol: ${protocol}\r\n\r\n`,
+    `GET /graphql HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${randomBytes(16).toString('base64')}\r\nSec-WebSocket-Protocol: ${protocol}\r\n${extensions}\r\n`,
   );
   await waitFor(socket, '\r\n\r\n');
   socket.write(text({ type: 'connection_init', payload: {} }));
@@ -44,7 +45,7 @@ async function waitFor(socket, words) {
   while (!seen.includes(words)) seen += String((await once(socket, 'data'))[0]);
 }
 
-/** Counts text frames by their headers. */
+/** Counts text frames by their headers, compressed or not. */
 function count(socket, fleet) {
   let skip = 0;
   let rest;
@@ -57,7 +58,7 @@ function count(socket, fleet) {
       const length = data[at + 1];
       if (short && (length === undefined || data.length - at < (length < 126 ? 2 : length === 126 ? 4 : 10)))
         break;
-      if (data[at] === 0x81) fleet.frames++;
+      if (data[at] === 0x81 || data[at] === 0xc1) fleet.frames++;
       at +=
         length < 126
           ? 2 + length
