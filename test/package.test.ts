@@ -29,7 +29,7 @@ const BUDGETS = {
   graphql: 960,
   subscriptions: 960,
   server: 128,
-  pubsub: 184,
+  pubsub: 192,
   sources: 360,
   testing: 150,
   otel: 128,

@@ -47,7 +47,7 @@ export interface PubSubOptions {
   commandTimeout?: Duration | undefined;
   /**
    * Stores the last events of each topic, so that streams can continue after an event (`after`), and so that
-   * a lost connection to Redis ends no stream. In memory, or with `redis` in one Redis Stream per topic
+   * a lost connection to Redis ends no stream. In memory, in a file, or with `redis` in one Redis Stream per topic
    * (Redis 6.2 or later). All processes need the same value. Events whose messages Redis drops are read from
    * the stream, within about two heartbeats if the topic has no further event.
    * @default none: events are not stored
@@ -91,6 +91,13 @@ export interface HistoryOptions {
    * @default 300_000 (5 minutes)
    */
   age?: Duration | undefined;
+  /**
+   * A file of SQLite for the events of this process, so that clients with cursors miss nothing when it restarts.
+   * Created if it does not exist; its directory must. One process uses it at a time: another one throws, after it has
+   * waited for 5 seconds. Needs Node 24 or later. Not with `redis`.
+   * @default none: events are in memory, or in Redis
+   */
+  file?: string | undefined;
 }
 
 /** The position of an event in its channel. */

@@ -30,6 +30,7 @@ import {
 import { HISTORY_OPTIONS, PUBSUB_OPTIONS } from '../options/scopes.ts';
 import { redisRule } from '../redis/connect.ts';
 import { cursorsOf, idOf, isId, resumedCursor } from './cursor.ts';
+import { FileTransport } from './file-transport.ts';
 import { type HistoryLimits, MemoryHistory } from './history.ts';
 import { IdleTopics, RecordedTopic } from './recorded-topic.ts';
 import { RedisTransport } from './redis-transport.ts';
@@ -230,11 +231,15 @@ class EventBroker<Events extends object> implements PubSub<Events> {
 }
 
 function createTransport(settings: PubSubSettings, events: TransportEvents): Transport {
-  const { redis, history, maxOutage } = settings;
-  const engine =
-    settings.transport ?? (redis === undefined ? undefined : new RedisTransport(redis, settings));
+  const { history, maxOutage } = settings;
+  const engine = settings.transport ?? createEngine(settings);
   if (engine !== undefined) return new SharedTransport(engine, events, maxOutage);
   return createLocalTransport(events, history && new MemoryHistory(history));
+}
+
+function createEngine({ redis, history, ...settings }: PubSubSettings): EventTransport | undefined {
+  if (redis !== undefined) return new RedisTransport(redis, { ...settings, history });
+  return history?.file === undefined ? undefined : new FileTransport(history.file, history);
 }
 
 /** The end of a publish: without an error the transport has the event. */
@@ -275,6 +280,10 @@ function observePublish(topic: string, payload: unknown, publish: () => Promise<
   return published;
 }
 
+interface HistorySettings extends HistoryLimits {
+  readonly file: string | undefined;
+}
+
 /** The checked options of `createPubSub`. */
 interface PubSubSettings {
   readonly redis: string | RedisClient | undefined;
@@ -285,7 +294,7 @@ interface PubSubSettings {
   readonly commandTimeout: number;
   readonly maxOutage: number;
   readonly transport: EventTransport | undefined;
-  readonly history: HistoryLimits | undefined;
+  readonly history: HistorySettings | undefined;
   readonly onGap: () => void;
   readonly onError: (error: Error) => void;
 }
@@ -359,10 +368,22 @@ function assertTransport(transport: EventTransport, given: Readonly<Record<strin
   usedTransports.add(transport);
 }
 
-const HISTORY_RULES: Rules<HistoryLimits> = {
+const HISTORY_RULES: Rules<HistorySettings> = {
   length: positive(1000),
   age: duration(300_000),
+  file: rule<string | undefined>(undefined, (value) => isString(value) && value !== '', 'the path of a file'),
 };
+
+function resolveHistory(given: unknown, redis: unknown): HistorySettings | undefined {
+  if (given === undefined) return undefined;
+  const history = resolveOptions<HistorySettings>(HISTORY_OPTIONS, given, HISTORY_RULES);
+  if (history.file !== undefined && redis !== undefined) {
+    const message =
+      'option "history.file" has no effect with "redis", which keeps the history; remove one of them';
+    throw optionError(HISTORY_OPTIONS, message);
+  }
+  return history;
+}
 
 function resolvePubSubOptions(options: PubSubOptions | undefined): PubSubSettings {
   const resolved = resolveOptions<Given>(PUBSUB_OPTIONS, options, RULES, REPLACED_OPTIONS);
@@ -371,10 +392,7 @@ function resolvePubSubOptions(options: PubSubOptions | undefined): PubSubSetting
   const onError = createErrorListener(resolved.onError, WARNINGS);
   return {
     ...settings,
-    history:
-      history === undefined
-        ? undefined
-        : resolveOptions<HistoryLimits>(HISTORY_OPTIONS, history, HISTORY_RULES),
+    history: resolveHistory(history, settings.redis),
     onGap: guardListener('onGap', resolved.onGap, onError),
     onError,
   };

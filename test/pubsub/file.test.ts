@@ -1,0 +1,294 @@
+import { type ChildProcess, fork, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { createPubSub, type PubSub } from '../../middleware/pubsub.ts';
+import { testTransport } from '../../middleware/testing.ts';
+import { FileTransport } from '../../src/pubsub/file-transport.ts';
+import { until } from '../until.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'espalier-events-'));
+let files = 0;
+const newFile = (): string => join(folder, `${++files}.db`);
+
+const opened: PubSub<Record<string, unknown>>[] = [];
+function create(file: string, limits = {}): PubSub<Record<string, unknown>> {
+  const pubsub = createPubSub({ history: { file, ...limits }, onError: false });
+  opened.push(pubsub);
+  return pubsub;
+}
+
+afterEach(() => Promise.all(opened.splice(0).map((each) => each.close())));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Reads the events that are stored after a cursor. */
+async function storedAfter(pubsub: PubSub<Record<string, unknown>>, after: string): Promise<unknown[]> {
+  const last = Symbol('last').toString();
+  await pubsub.publish('topic', last);
+  const values: unknown[] = [];
+  for await (const value of pubsub.subscribe('topic', { after })) {
+    if (value === last) break;
+    values.push(value);
+  }
+  return values;
+}
+
+async function startCursor(pubsub: PubSub<Record<string, unknown>>): Promise<string> {
+  const stream = pubsub.subscribe('topic');
+  await stream.started?.();
+  await stream.return();
+  return stream.startCursor as string;
+}
+
+/** Mounting a small disk needs root, which CI is. */
+const onlyRoot = process.getuid?.() === 0 && process.platform === 'linux' ? it : ignored;
+function ignored(): void {}
+
+const REFUSED = { code: 'ERR_OPTION' };
+
+it('history.file is refused together with redis, which has its own history', () => {
+  const options = { redis: 'redis://127.0.0.1:1', history: { file: newFile() } };
+  expect(() => createPubSub(options)).toThrow(/"history.file" has no effect with "redis"/);
+});
+
+if (Number(process.versions.node.split('.')[0]) < 24) {
+  it('history.file says which version of Node it needs', () => {
+    expect(() => create(newFile())).toThrow(/needs the module "node:sqlite" of Node 24 or later/);
+    expect(() => create(newFile())).toThrow(expect.objectContaining(REFUSED));
+  });
+} else {
+  describe('history.file', () => {
+    it('passes testTransport', async () => {
+      const file = newFile();
+      const transport = () => new FileTransport(file, { length: 1000, age: 300_000 });
+      expect(await testTransport(transport, { single: true })).toContain('the history is read without a gap');
+    });
+
+    it('keeps the events of a process that has ended, and continues their order', async () => {
+      const file = newFile();
+      const first = create(file);
+      const cursor = await startCursor(first);
+      await Promise.all([1, 2].map((n) => first.publish('topic', n)));
+      await first.publish('other', 'x');
+      await first.close();
+      const second = create(file);
+      await second.publish('topic', 3);
+      expect(await storedAfter(second, cursor)).toEqual([1, 2, 3]);
+      expect((await second.stats()).streams).toBe(0);
+    });
+
+    it('keeps `length` events of each topic, or an eighth more', async () => {
+      const pubsub = create(newFile(), { length: 16 });
+      const cursor = await startCursor(pubsub);
+      for (let n = 0; n < 100; n++) await pubsub.publish('topic', n);
+      const stream = pubsub.subscribe('topic');
+      await stream.started?.();
+      const { length } = (await pubsub.stats()).topics['topic'] ?? { length: 0 };
+      expect(length).toBeGreaterThanOrEqual(16);
+      expect(length).toBeLessThanOrEqual(18);
+      await expect(pubsub.subscribe('topic', { after: cursor }).next()).rejects.toMatchObject({
+        code: 'ERR_EVENTS_MISSED',
+      });
+    });
+
+    it('removes events that are older than `age` from the file', async () => {
+      const LIMITS = { age: 100, length: 5000 };
+      const file = newFile();
+      const pubsub = create(file, LIMITS);
+      const cursor = await startCursor(pubsub);
+      await Promise.all(Array.from({ length: 2000 }, (_, n) => pubsub.publish('topic', n)));
+      const stream = pubsub.subscribe('topic');
+      await stream.started?.();
+      while ((await pubsub.stats()).topics['topic']?.length !== 0) await pause(50);
+      await expect(pubsub.subscribe('topic', { after: cursor }).next()).rejects.toMatchObject({
+        code: 'ERR_EVENTS_MISSED',
+      });
+      await pubsub.close();
+      while (rowsOf(file) > 0) {
+        const again = create(file, LIMITS);
+        await pause(150);
+        await again.close();
+      }
+    });
+
+    it('gives EVENTS_MISSED for cursors of another file, and for any text', async () => {
+      const cursor = await startCursor(create(newFile()));
+      const other = create(newFile());
+      await other.publish('topic', 1);
+      for (const after of [cursor, 'topic=0-0', 'topic=x', 'topic=-', 'topic=1-2-3']) {
+        await expect(other.subscribe('topic', { after }).next()).rejects.toMatchObject({
+          code: 'ERR_EVENTS_MISSED',
+        });
+      }
+    });
+
+    it('refuses a file that another pubsub uses, a file of another kind, and one in a missing directory', () => {
+      const file = newFile();
+      create(file);
+      expect(() => create(file)).toThrow(/another createPubSub uses/);
+      const text = newFile();
+      writeFileSync(text, 'not a database, but a text of some length '.repeat(100));
+      expect(() => create(text)).toThrow(/cannot be opened as a database of SQLite/);
+      expect(() => create(join(folder, 'missing', 'events.db'))).toThrow(expect.objectContaining(REFUSED));
+    }, 20_000);
+
+    it('publishes all events that were waiting when it is closed, and rejects later ones', async () => {
+      const file = newFile();
+      const first = create(file);
+      const cursor = await startCursor(first);
+      const published = first.publish('topic', 1);
+      await first.close();
+      await published;
+      await expect(first.publish('topic', 2)).rejects.toThrow('closed');
+      expect(await storedAfter(create(file), cursor)).toEqual([1]);
+    });
+
+    onlyRoot('rejects publishes while the disk is full, and continues when there is space', async () => {
+      const mount = mkdtempSync(join(tmpdir(), 'espalier-full-'));
+      const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', mount]);
+      expect(mounted.status).toBe(0);
+      try {
+        const filler = join(mount, 'filler');
+        writeFileSync(filler, Buffer.alloc(512 * 1024));
+        const pubsub = create(join(mount, 'events.db'));
+        const cursor = await startCursor(pubsub);
+        const stored: number[] = [];
+        const refused: Error[] = [];
+        for (let n = 0; n < 100; n++) {
+          const published = pubsub.publish('topic', { n, text: 'x'.repeat(10_000) });
+          await published.then(
+            () => stored.push(n),
+            (error: Error) => refused.push(error),
+          );
+        }
+        expect(refused.length).toBeGreaterThan(0);
+        expect(refused[0]?.message).toMatch(/could not be stored in .*full/);
+        rmSync(filler);
+        await pubsub.publish('topic', { n: 100 });
+        const values = (await storedAfter(pubsub, cursor)) as { readonly n: number }[];
+        expect(values.map(({ n }) => n)).toEqual([...stored, 100]);
+        await pubsub.close();
+      } finally {
+        spawnSync('umount', [mount]);
+        rmSync(mount, { recursive: true, force: true });
+      }
+    });
+
+    it('a client with a cursor gets every event once and in order while the server is killed again and again', async () => {
+      const file = newFile();
+      const server = new Server(file);
+      await server.start();
+      const client = new StreamClient(() => server.port);
+      await client.connect();
+      const acknowledged: number[] = [];
+      let isOver = false;
+      const publishing = (async () => {
+        for (let n = 0; !isOver; n++) if (await server.emit(n)) acknowledged.push(n);
+      })();
+      for (let kills = 0; kills < 3; kills++) {
+        const count = client.received.length;
+        await until(() => client.received.length > count + 20);
+        await server.kill();
+        await server.start();
+        await client.connect();
+      }
+      isOver = true;
+      await publishing;
+      await until(() => client.received.at(-1) === acknowledged.at(-1));
+      const received = new Set(client.received);
+      expect(acknowledged.filter((n) => !received.has(n))).toEqual([]);
+      expect(client.received).toEqual([...received].sort((a, b) => a - b));
+      await server.kill();
+    }, 120_000);
+  });
+}
+
+/** Counts the rows of a file that no pubsub uses. */
+function rowsOf(file: string): number {
+  const { DatabaseSync } = process.getBuiltinModule('node:sqlite' as 'node:fs') as unknown as {
+    DatabaseSync: new (path: string) => { prepare(sql: string): { get(): { n: number } }; close(): void };
+  };
+  const database = new DatabaseSync(file);
+  const { n } = database.prepare('SELECT count(*) AS n FROM espalier_events').get();
+  database.close();
+  return n;
+}
+
+class Server {
+  port = 0;
+  readonly #file: string;
+  #process: ChildProcess | undefined;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  async start(): Promise<void> {
+    const child = fork(join(__dirname, 'file-process.ts'), [this.#file], { execArgv: ['--import', 'tsx'] });
+    this.#process = child;
+    [this.port] = (await once(child, 'message')) as [number];
+  }
+
+  async kill(): Promise<void> {
+    const exited = once(this.#process as ChildProcess, 'exit');
+    this.#process?.kill('SIGKILL');
+    await exited;
+  }
+
+  /** Whether the server has answered that the event is published. */
+  async emit(n: number): Promise<boolean> {
+    try {
+      const response = await fetch(`http://127.0.0.1:${this.port}/`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ query: `mutation { emit(n: ${n}) }` }),
+      });
+      return (await response.json()).data?.emit === n;
+    } catch {
+      return false;
+    }
+  }
+}
+
+/** A client of an event stream, which continues after the last id that it has received. */
+class StreamClient {
+  readonly received: number[] = [];
+  readonly #port: () => number;
+  #lastId: string | undefined;
+
+  constructor(port: () => number) {
+    this.#port = port;
+  }
+
+  /** Resolves when the stream is open. */
+  async connect(): Promise<void> {
+    const query = encodeURIComponent('subscription { count }');
+    const response = await fetch(`http://127.0.0.1:${this.#port()}/?query=${query}`, {
+      headers: {
+        accept: 'text/event-stream',
+        ...(this.#lastId === undefined ? {} : { 'last-event-id': this.#lastId }),
+      },
+    });
+    expect(response.status).toBe(200);
+    void this.#read(response).catch(() => undefined);
+    await until(() => this.#lastId !== undefined);
+  }
+
+  async #read(response: Response): Promise<void> {
+    let text = '';
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+      text += decoder.decode(chunk, { stream: true });
+      const blocks = text.split('\n\n');
+      text = blocks.pop() ?? '';
+      for (const block of blocks) {
+        const id = /^id: ?(.+)$/m.exec(block)?.[1];
+        if (id !== undefined) this.#lastId = id;
+        const n = /"count":(\d+)/.exec(block)?.[1];
+        if (n !== undefined) this.received.push(Number(n));
+      }
+    }
+  }
+}
