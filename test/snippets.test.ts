@@ -6,7 +6,7 @@ import WebSocket from 'ws';
 import { docstringExamples, root, type Snippet, snippets } from './snippets.ts';
 
 const folder = join(root, 'artifacts', 'snippets');
-const all = [...snippets('ts'), ...docstringExamples()];
+const all = [...snippets('ts'), ...snippets('ts after'), ...docstringExamples()];
 const stopping = all.filter(({ code }) => code.includes("'SIGTERM'") && code.includes('.listen('));
 const others = all.filter((snippet) => !stopping.includes(snippet));
 const running = new Set<ChildProcess>();

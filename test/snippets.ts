@@ -26,7 +26,7 @@ export function snippets(language: string): Snippet[] {
     const text = readFileSync(join(root, page), 'utf8');
     const blocks = text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'));
     return [...blocks].map(([, code], index) => ({
-      name: `${page.replace(/\W+/g, '-')}-${index + 1}`,
+      name: `${page}-${language}-${index + 1}`.replace(/\W+/g, '-'),
       page,
       code: code as string,
     }));

@@ -26,25 +26,31 @@ net.Server.prototype.listen = function (port, ...rest) {
 `;
 
 beforeAll(() => {
-  mkdirSync(join(folder, 'public'), { recursive: true });
+  mkdirSync(join(folder, 'public', 'assets'), { recursive: true });
   mkdirSync(join(folder, 'node_modules'), { recursive: true });
   if (!existsSync(join(folder, 'node_modules', 'espalier')))
     symlinkSync(root, join(folder, 'node_modules', 'espalier'));
   writeFileSync(join(folder, 'public', 'index.html'), '<!doctype html><title>Home</title>');
   writeFileSync(join(folder, 'public', 'hello.txt'), 'hello, file');
+  writeFileSync(join(folder, 'public', 'assets', 'app-1a2b3c4d.js'), 'run();');
   writeFileSync(join(folder, 'port.cjs'), ANY_PORT);
 });
+
+const textOf = (page: string): string => readFileSync(join(root, 'docs', 'migrating', `${page}.md`), 'utf8');
+
+function blockOf(page: string, which: 'before' | 'after'): string {
+  const block = new RegExp(`^\`\`\`ts ${which}\\n([\\s\\S]*?)^\`\`\``, 'm').exec(textOf(page))?.[1];
+  if (block === undefined) throw new Error(`docs/migrating/${page}.md has no "${which}" block`);
+  return block;
+}
 
 async function start(
   page: string,
   which: 'before' | 'after',
   edit = (code: string): string => code,
 ): Promise<string> {
-  const text = readFileSync(join(root, 'docs', 'migrating', `${page}.md`), 'utf8');
-  const block = new RegExp(`^\`\`\`ts ${which}\\n([\\s\\S]*?)^\`\`\``, 'm').exec(text)?.[1];
-  if (block === undefined) throw new Error(`docs/migrating/${page}.md has no "${which}" block`);
   const file = join(folder, `${page}-${which}.mts`);
-  writeFileSync(file, edit(block));
+  writeFileSync(file, edit(blockOf(page, which)));
   const child = spawn(process.execPath, ['--require', './port.cjs', '--import', 'tsx', file], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -81,73 +87,152 @@ const query =
     return [data ?? null, errors?.length ?? 0];
   };
 
-const upload: ExchangeRequest = async (origin) => {
-  const body = new FormData();
-  const operations = { query: 'mutation ($file: Upload) { store(file: $file) }', variables: { file: null } };
-  body.set('operations', JSON.stringify(operations));
-  body.set('map', JSON.stringify({ 0: ['variables.file'] }));
-  body.set('0', new Blob(['some text']), 'note.txt');
-  const response = await fetch(`${origin}/graphql`, { method: 'POST', body });
-  return [response.status, await response.json()];
+const upload =
+  (operation: string): ExchangeRequest =>
+  async (origin) => {
+    const body = new FormData();
+    body.set('operations', JSON.stringify({ query: operation, variables: { file: null } }));
+    body.set('map', JSON.stringify({ 0: ['variables.file'] }));
+    body.set('0', new Blob(['some text']), 'note.txt');
+    const response = await fetch(`${origin}/graphql`, { method: 'POST', body });
+    return [response.status, await response.json()];
+  };
+
+/** The first event of a stream that is open before a file is added. */
+const eventOf =
+  (subscription: string): ExchangeRequest =>
+  async (origin) => {
+    const stream = await fetch(`${origin}/graphql?query=${encodeURIComponent(subscription)}`, {
+      headers: { accept: 'text/event-stream' },
+    });
+    await upload('mutation ($file: File!) { add(file: $file) }')(origin);
+    let received = '';
+    for await (const chunk of stream.body as ReadableStream<Uint8Array>) {
+      received += Buffer.from(chunk).toString();
+      const event = /^data: (\{.*\})$/m.exec(received);
+      if (event !== null) return JSON.parse(event[1] as string);
+    }
+    return received;
+  };
+
+const connect = (origin: string, connectionParams: Record<string, unknown>) =>
+  createClient({
+    url: `${origin.replace('http', 'ws')}/graphql`,
+    webSocketImpl: WebSocket,
+    retryAttempts: 0,
+    connectionParams,
+  });
+
+const subscribe =
+  (connectionParams: Record<string, unknown>): ExchangeRequest =>
+  async (origin) => {
+    const client = connect(origin, connectionParams);
+    const received: unknown[] = [];
+    for await (const event of client.iterate({ query: 'subscription { count }' })) received.push(event);
+    await client.dispose();
+    return received;
+  };
+
+/** The code with which the server closes the socket of these parameters. */
+const refused =
+  (connectionParams: Record<string, unknown>): ExchangeRequest =>
+  async (origin) => {
+    const events = connect(origin, connectionParams).iterate({ query: 'subscription { count }' });
+    return events.next().catch((event: { code?: number }) => event.code);
+  };
+
+const preflight: ExchangeRequest = async (origin) => {
+  const headers = { origin: 'https://app.example.com', 'access-control-request-method': 'POST' };
+  const response = await fetch(`${origin}/graphql`, { method: 'OPTIONS', headers });
+  return [response.status, response.headers.get('access-control-allow-origin')];
 };
 
-const subscribe: ExchangeRequest = async (origin) => {
-  const url = `${origin.replace('http', 'ws')}/graphql`;
-  const client = createClient({ url, webSocketImpl: WebSocket, retryAttempts: 0 });
-  const received: unknown[] = [];
-  for await (const event of client.iterate({ query: 'subscription { count }' })) received.push(event);
-  await client.dispose();
-  return received;
-};
-
-const hello = query({ query: '{ hello }' });
 const wrong = query({ query: '{ nothing }' });
+const signedIn = { authorization: 'Bearer secret' };
+const withLoader = [
+  { sendRequest: query({ query: '{ me }' }, signedIn), expected: [{ me: 'Ada' }, 0] },
+  { sendRequest: query({ query: '{ me }' }), expected: [{ me: null }, 0] },
+  {
+    sendRequest: query({
+      query: 'query ($id: ID!) { author(id: $id) { name } }',
+      variables: { id: '7' },
+    }),
+    expected: [{ author: { name: 'Author 7' } }, 0],
+  },
+  {
+    sendRequest: get('/graphql?query={me}', signedIn),
+    expected: [200, 'application/json', '{"data":{"me":"Ada"}}'],
+  },
+  { sendRequest: wrong, expected: [null, 1] },
+];
+const page = '<!doctype html><title>Home</title>';
+const cacheControl: ExchangeRequest = async (origin) => {
+  const { headers } = await fetch(`${origin}/assets/app-1a2b3c4d.js`);
+  return headers.get('cache-control')?.split(', ').sort();
+};
+const IMMUTABLE = { sendRequest: cacheControl, expected: ['immutable', 'max-age=31536000', 'public'] };
+const SITE = [
+  { sendRequest: get('/'), expected: [200, 'text/html', page] },
+  { sendRequest: get('/hello.txt'), expected: [200, 'text/plain', 'hello, file'] },
+  { sendRequest: get('/some/page', { accept: 'text/html' }), expected: [200, 'text/html', page] },
+  IMMUTABLE,
+];
+const counted = (user: string) => [1, 2, 3].map((n) => ({ data: { count: `${n} for ${user}` } }));
 const CASES: Record<string, { sendRequest: ExchangeRequest; expected: unknown }[]> = {
-  'express-static': [
-    { sendRequest: get('/static/hello.txt'), expected: [200, 'text/plain', 'hello, file'] },
-    { sendRequest: get('/static/absent.txt'), expected: [404, 'text/html', ''] },
-    { sendRequest: get('/static/'), expected: [404, 'text/html', ''] },
-  ],
-  sirv: [
-    { sendRequest: get('/'), expected: [200, 'text/html', '<!doctype html><title>Home</title>'] },
-    { sendRequest: get('/hello.txt'), expected: [200, 'text/plain', 'hello, file'] },
-    {
-      sendRequest: get('/some/page', { accept: 'text/html' }),
-      expected: [200, 'text/html', '<!doctype html><title>Home</title>'],
-    },
-    { sendRequest: get('/absent.js'), expected: [404, 'text/html', ''] },
-  ],
-  'express-graphql': [
-    { sendRequest: hello, expected: [{ hello: 'Hello world' }, 0] },
-    {
-      sendRequest: query({ query: 'query ($n: String) { hello(name: $n) }', variables: { n: 'you' } }),
-      expected: [{ hello: 'Hello you' }, 0],
-    },
-    {
-      sendRequest: get('/graphql?query={hello}'),
-      expected: [200, 'application/json', '{"data":{"hello":"Hello world"}}'],
-    },
-    { sendRequest: wrong, expected: [null, 1] },
-  ],
-  'graphql-http': [
-    { sendRequest: hello, expected: [{ hello: 'world' }, 0] },
-    { sendRequest: wrong, expected: [null, 1] },
-  ],
+  'express-static': SITE,
+  sirv: [...SITE, { sendRequest: get('/absent.js'), expected: [404, 'text/html', ''] }],
+  'express-graphql': withLoader,
+  'graphql-http': withLoader,
   'apollo-server': [
-    { sendRequest: query({ query: '{ hello }' }, { 'x-user': 'ada' }), expected: [{ hello: 'ada' }, 0] },
+    { sendRequest: query({ query: '{ me }' }, signedIn), expected: [{ me: 'Ada' }, 0] },
+    {
+      sendRequest: query({ query: '{ me books { author { name } } }' }),
+      expected: [{ me: null, books: [{ author: { name: 'Author 1' } }] }, 0],
+    },
+    { sendRequest: subscribe({ authorization: 'Bearer secret' }), expected: counted('Ada') },
+    { sendRequest: preflight, expected: [204, '*'] },
     { sendRequest: wrong, expected: [null, 1] },
   ],
   'graphql-yoga': [
-    { sendRequest: hello, expected: [{ hello: 'world' }, 0] },
+    { sendRequest: query({ query: '{ me }' }, { 'x-user': 'ada' }), expected: [{ me: 'ada' }, 0] },
+    {
+      sendRequest: upload('mutation ($file: File!) { add(file: $file) }'),
+      expected: [200, { data: { add: 'guest: note.txt: some text' } }],
+    },
+    {
+      sendRequest: eventOf('subscription { added }'),
+      expected: { data: { added: 'guest: note.txt: some text' } },
+    },
     { sendRequest: wrong, expected: [null, 1] },
   ],
-  'graphql-upload': [{ sendRequest: upload, expected: [200, { data: { store: 'note.txt: some text' } }] }],
-  'graphql-ws': [{ sendRequest: subscribe, expected: [1, 2, 3].map((count) => ({ data: { count } })) }],
+  'graphql-upload': [
+    {
+      sendRequest: upload('mutation ($file: Upload!) { store(file: $file) }'),
+      expected: [200, { data: { store: 'guest: note.txt: some text' } }],
+    },
+  ],
+  'graphql-ws': [
+    { sendRequest: subscribe({ token: 'secret' }), expected: counted('Ada') },
+    { sendRequest: refused({ token: 'wrong' }), expected: 4403 },
+  ],
 };
+
+/** The packages that the code of a page imports. */
+const imported = (code: string): string[] =>
+  [...code.matchAll(/ from '((?:@[\w-]+\/)?[\w-]+)/g)].map(([, name]) => name as string);
 
 describe('the migration guides', () => {
   it('every migration guide has test cases', () => {
     expect(pages.sort()).toEqual(Object.keys(CASES).sort());
+  });
+
+  it.each(pages)('the guide for %s names the packages that the code no longer imports', (page) => {
+    const uninstalled = /^Uninstall: `npm uninstall ([^`]+)`/m.exec(textOf(page))?.[1]?.split(' ');
+    const kept = new Set(imported(blockOf(page, 'after')));
+    const gone = imported(blockOf(page, 'before')).filter((name) => !kept.has(name));
+    // Other code may need these, as the sentence says.
+    const optional = ['compression', 'graphql-http', ...(page === 'graphql-ws' ? ['graphql-ws'] : [])];
+    expect(uninstalled).toEqual(expect.arrayContaining(gone.filter((name) => !optional.includes(name))));
   });
 
   it.each(pages)(
@@ -169,7 +254,7 @@ describe('the migration guides', () => {
 
 it('graphqlHTTP refuses the scalar of graphql-upload, which refuses the files of graphqlHTTP', async () => {
   const keepScalar = (code: string): string =>
-    `import GraphQLUpload from 'graphql-upload/GraphQLUpload.mjs';\n${code.replace('type: Upload', 'type: GraphQLUpload')}`;
+    `import GraphQLUpload from 'graphql-upload/GraphQLUpload.mjs';\n${code.replace('    Upload,', '    Upload: GraphQLUpload,')}`;
   await expect(start('graphql-upload', 'after', keepScalar)).rejects.toThrow(
     /the scalar "Upload" of the schema is that of graphql-upload.*pass the scalar Upload of espalier/,
   );
