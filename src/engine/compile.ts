@@ -239,7 +239,10 @@ function guardedField(compiler: Compiler, plan: FieldPlan, run: FieldRun): Field
   if (guard === undefined) return run;
   const refusalOf = (ex: Execution) => guard(ex.inputs, plan.nodes[0] as FieldNode, operation);
   const refused = refusedField(plan, compilePosition(compiler, plan), refusalOf);
-  return (ex, source, parent) => (refusalOf(ex) === undefined ? run : refused)(ex, source, parent);
+  return (ex, source, parent) => {
+    if (ex.isRestricted && refusalOf(ex) !== undefined) refused(ex, source, parent);
+    else run(ex, source, parent);
+  };
 }
 
 function compileRun(compiler: Compiler, plan: FieldPlan): FieldRun {

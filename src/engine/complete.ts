@@ -291,7 +291,7 @@ function guardedValue(compiler: Compiler, plan: FieldPlan, type: GraphQLObjectTy
   const guard = settings.guards?.valueGuard(schema, type);
   if (guard === undefined) return complete;
   return (ex, value, path, info) => {
-    const refusal = guard(ex.inputs, plan.nodes[0] as FieldNode, operation);
+    const refusal = ex.isRestricted ? guard(ex.inputs, plan.nodes[0] as FieldNode, operation) : undefined;
     if (refusal !== undefined) throw refusal;
     return complete(ex, value, path, info);
   };
