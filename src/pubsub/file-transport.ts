@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomInt } from 'node:crypto';
 import { resolve as resolvePath } from 'node:path';
 import type {
   EventLink,
@@ -42,6 +42,13 @@ interface Row {
   readonly payload: string;
 }
 
+interface Numbers {
+  readonly floor: number;
+  readonly last: number;
+}
+
+type Statements = Readonly<Record<keyof typeof STATEMENTS, Statement>>;
+
 /** The first line of Node whose `node:sqlite` is complete. */
 const LEAST_NODE = 24;
 /** Milliseconds that the process waits at its start for another one that is about to end. */
@@ -50,29 +57,30 @@ const SWEEP_MILLISECONDS = 60_000;
 /** Rows that one sweep removes at a time: the event loop waits for it. */
 const SWEEP_ROWS = 500;
 
-// A number is never used again, in no channel. `floor` is the highest number of the channels that were forgotten: without
-// it a cursor before the first event of such a channel would skip events. `locking_mode` comes first, so that SQLite
-// needs no shared memory, and a second process cannot use the file. With `synchronous = NORMAL` a commit is in the page
-// cache of the system when it returns, so only a crash of the system can lose the last ones, never the file.
-const OPEN = `
+// A number is never used again: not in another channel, not in another file, and not after a failure of the system that
+// lost the last events. Therefore each start continues from the time. `floor` is the number before the first event of a
+// channel: the start of the file, or the highest number of the channels that were forgotten. `locking_mode` comes first,
+// so that SQLite needs no shared memory, and a second process cannot use the file. With `synchronous = NORMAL` a commit
+// is in the page cache of the system when it returns: only a failure of the system can lose the last ones.
+const open = (now: number): string => `
   PRAGMA locking_mode = EXCLUSIVE;
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = NORMAL;
   BEGIN EXCLUSIVE;
-  CREATE TABLE IF NOT EXISTS espalier_file (epoch TEXT NOT NULL, floor INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS espalier_file (floor INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS espalier_channels
     (channel TEXT PRIMARY KEY, newest INTEGER NOT NULL, time INTEGER NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS espalier_events
-    (number INTEGER PRIMARY KEY AUTOINCREMENT, channel TEXT NOT NULL, previous INTEGER NOT NULL,
-     time INTEGER NOT NULL, payload TEXT NOT NULL);
+    (number INTEGER PRIMARY KEY, channel TEXT NOT NULL, previous INTEGER NOT NULL, time INTEGER NOT NULL,
+     payload TEXT NOT NULL);
   CREATE INDEX IF NOT EXISTS espalier_events_channel ON espalier_events (channel, number);
+  INSERT INTO espalier_file SELECT ${now} WHERE NOT EXISTS (SELECT 1 FROM espalier_file);
   COMMIT;
 `;
 
 const STATEMENTS = {
   newest: 'SELECT newest FROM espalier_channels WHERE channel = ?',
-  insert:
-    'INSERT INTO espalier_events (channel, previous, time, payload) VALUES (?, ?, ?, ?) RETURNING number',
+  insert: 'INSERT INTO espalier_events VALUES (?, ?, ?, ?, ?)',
   setNewest:
     'INSERT INTO espalier_channels VALUES (?, ?, ?) ' +
     'ON CONFLICT (channel) DO UPDATE SET newest = excluded.newest, time = excluded.time',
@@ -86,6 +94,8 @@ const STATEMENTS = {
   floor:
     'UPDATE espalier_file SET floor = max(floor, (SELECT coalesce(max(newest), 0) FROM espalier_channels WHERE time < ?))',
   forget: 'DELETE FROM espalier_channels WHERE time < ?',
+  numbers:
+    'SELECT floor, max(floor, (SELECT coalesce(max(newest), 0) FROM espalier_channels)) AS last FROM espalier_file',
 } as const;
 
 /**
@@ -98,10 +108,10 @@ export class FileTransport implements EventTransport {
   readonly #limits: HistoryLimits;
   readonly #path: string;
   readonly #database: Database;
-  readonly #statements: Readonly<Record<keyof typeof STATEMENTS, Statement>>;
-  /** Part of each id, so that the cursors of another file are recognised as unknown. */
-  readonly #epoch: string;
+  readonly #statements: Statements;
   #floor: number;
+  /** The number of the newest event of all channels. */
+  #last: number;
   readonly #channels = new Set<string>();
   /** Events since the last time that a channel was trimmed. */
   readonly #untrimmed = new Map<string, number>();
@@ -114,16 +124,14 @@ export class FileTransport implements EventTransport {
   constructor(file: string, limits: HistoryLimits) {
     this.#path = resolvePath(file);
     this.#limits = limits;
-    this.#database = this.#open();
-    const prepared = Object.entries(STATEMENTS).map(([name, sql]) => [name, this.#database.prepare(sql)]);
-    this.#statements = Object.fromEntries(prepared);
-    const stored = this.#database.prepare('SELECT epoch, floor FROM espalier_file').get();
-    ({ epoch: this.#epoch, floor: this.#floor } = (stored ?? this.#create()) as {
-      epoch: string;
-      floor: number;
-    });
+    // Microseconds, so that no earlier start can have reached the number.
+    const now = Date.now() * 1000 + randomInt(1000);
+    [this.#database, this.#statements] = this.#open(now);
+    const { floor, last } = this.#statements.numbers.get() as Numbers;
+    this.#floor = floor;
+    this.#last = Math.max(last, now);
     this.history = {
-      newest: (channel) => this.#read(() => this.#id(this.#newest(channel))),
+      newest: (channel) => this.#read(() => String(this.#newest(channel))),
       read: (channel, after, limit) => this.#read(() => this.#following(channel, after, limit)),
       extent: (channel) => this.#read(() => this.#extent(channel)),
     };
@@ -160,7 +168,7 @@ export class FileTransport implements EventTransport {
     this.#database.close();
   }
 
-  #open(): Database {
+  #open(now: number): readonly [Database, Statements] {
     const fail = (reason: string): TypeError =>
       optionError(HISTORY_OPTIONS, `option "history.file" is ${JSON.stringify(this.#path)}, ${reason}`);
     const line = Number(process.versions.node.split('.')[0]);
@@ -174,9 +182,11 @@ export class FileTransport implements EventTransport {
     }
     let database: Database | undefined;
     try {
-      database = new sqlite.DatabaseSync(this.#path, { timeout: LOCK_TIMEOUT });
-      database.exec(OPEN);
-      return database;
+      const opened = new sqlite.DatabaseSync(this.#path, { timeout: LOCK_TIMEOUT });
+      database = opened;
+      opened.exec(open(now));
+      const prepared = Object.entries(STATEMENTS).map(([name, sql]) => [name, opened.prepare(sql)]);
+      return [opened, Object.fromEntries(prepared)];
     } catch (error) {
       database?.close();
       const { message } = error as Error;
@@ -186,16 +196,6 @@ export class FileTransport implements EventTransport {
         );
       throw fail(`which cannot be opened as a database of SQLite: ${message}`);
     }
-  }
-
-  #create(): object {
-    const file = { epoch: randomBytes(6).toString('hex'), floor: 0 };
-    this.#database.prepare('INSERT INTO espalier_file VALUES (?, ?)').run(file.epoch, file.floor);
-    return file;
-  }
-
-  #id(number: number): string {
-    return `${this.#epoch}-${number}`;
   }
 
   #newest(channel: string): number {
@@ -214,15 +214,12 @@ export class FileTransport implements EventTransport {
   }
 
   #following(channel: string, after: string, limit: number): readonly StoredMessage[] | 'missed' {
-    if (after === this.#id(this.#newest(channel))) return [];
-    const [epoch, place] = after.split('-');
-    if (epoch !== this.#epoch) return 'missed';
-    const rows = this.#statements.read.all(channel, Number(place), limit) as readonly Row[];
+    if (after === String(this.#newest(channel))) return [];
+    const rows = this.#statements.read.all(channel, Number(after), limit) as readonly Row[];
     const [first] = rows;
     // Older events may not have been swept yet, and are not given to one stream and denied to the next.
-    if (first === undefined || this.#id(first.previous) !== after || first.time < this.#cutoff)
-      return 'missed';
-    return rows.map(({ number, payload }) => ({ id: this.#id(number), payload }));
+    if (first === undefined || String(first.previous) !== after || first.time < this.#cutoff) return 'missed';
+    return rows.map(({ number, payload }) => ({ id: String(number), payload }));
   }
 
   #extent(channel: string): TopicStats {
@@ -261,10 +258,11 @@ export class FileTransport implements EventTransport {
 
   #append(channel: string, payload: string, time: number): EventLink {
     const previous = this.#newest(channel);
-    const { number } = this.#statements.insert.get(channel, previous, time, payload) as Row;
+    const number = ++this.#last;
+    this.#statements.insert.run(number, channel, previous, time, payload);
     this.#statements.setNewest.run(channel, number, time);
     this.#trim(channel);
-    return { id: this.#id(number), previous: this.#id(previous) };
+    return { id: String(number), previous: String(previous) };
   }
 
   /** Removes events above the limit, in steps: each publish would search for the last one that is kept. */
@@ -314,8 +312,7 @@ export class FileTransport implements EventTransport {
       this.#statements.floor.run(before);
       this.#statements.forget.run(before);
     });
-    const { floor } = this.#database.prepare('SELECT floor FROM espalier_file').get() as { floor: number };
-    this.#floor = floor;
+    ({ floor: this.#floor } = this.#statements.numbers.get() as Numbers);
   }
 }
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -111,6 +111,27 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
         await pause(150);
         await again.close();
       }
+    });
+
+    it('never uses a number again, so that clients learn of events that the file has lost', async () => {
+      const file = newFile();
+      const first = create(file);
+      await first.publish('topic', 1);
+      await first.close();
+      // A power failure removes the last events, as does a copy that is put back.
+      copyFileSync(file, `${file}.copy`);
+      const second = create(file);
+      const kept = await startCursor(second);
+      await second.publish('topic', 'lost');
+      const lost = await startCursor(second);
+      await second.close();
+      copyFileSync(`${file}.copy`, file);
+      const third = create(file);
+      const missed = { code: 'ERR_EVENTS_MISSED' };
+      await expect(third.subscribe('topic', { after: lost }).next()).rejects.toMatchObject(missed);
+      await third.publish('topic', 2);
+      await expect(third.subscribe('topic', { after: lost }).next()).rejects.toMatchObject(missed);
+      expect(await storedAfter(third, kept)).toEqual([2]);
     });
 
     it('gives EVENTS_MISSED for cursors of another file, and for any text', async () => {
