@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
-import { resolve as resolvePath } from 'node:path';
+import { accessSync, constants } from 'node:fs';
+import { dirname, resolve as resolvePath } from 'node:path';
 import type {
   EventLink,
   EventTransport,
@@ -182,6 +183,8 @@ export class FileTransport implements EventTransport {
     }
     let database: Database | undefined;
     try {
+      // SQLite says only that it cannot open the file.
+      accessSync(dirname(this.#path), constants.W_OK);
       const opened = new sqlite.DatabaseSync(this.#path, { timeout: LOCK_TIMEOUT });
       database = opened;
       opened.exec(open(now));

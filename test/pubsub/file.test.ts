@@ -1,4 +1,4 @@
-import { type ChildProcess, fork, spawnSync } from 'node:child_process';
+import { type ChildProcess, fork, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -35,8 +35,8 @@ async function storedAfter(pubsub: PubSub<Record<string, unknown>>, after: strin
   return values;
 }
 
-async function startCursor(pubsub: PubSub<Record<string, unknown>>): Promise<string> {
-  const stream = pubsub.subscribe('topic');
+async function startCursor(pubsub: PubSub<Record<string, unknown>>, topic = 'topic'): Promise<string> {
+  const stream = pubsub.subscribe(topic);
   await stream.started?.();
   await stream.return();
   return stream.startCursor as string;
@@ -113,6 +113,34 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
       }
     });
 
+    it('forgets topics that had no event for a week, and continues after their last event', async () => {
+      const file = newFile();
+      const first = create(file);
+      await first.publish('topic', 1);
+      const middle = await startCursor(first);
+      await first.publish('topic', 2);
+      const newest = await startCursor(first);
+      const before = await startCursor(first, 'other');
+      await first.close();
+      const weekAgo = Date.now() - 8 * 24 * 60 * 60 * 1000;
+      for (const table of ['events', 'channels'])
+        change(file, `UPDATE espalier_${table} SET time = ${weekAgo}`);
+      const second = create(file, { age: 100 });
+      while ((await startCursor(second, 'other')) === before) await pause(20);
+      await second.close();
+      expect(rowsOf(file, 'channels')).toBe(0);
+      const third = create(file);
+      for (const [topic, after] of [
+        ['topic', middle],
+        ['other', before],
+      ] as const) {
+        await expect(third.subscribe(topic, { after }).next()).rejects.toMatchObject({
+          code: 'ERR_EVENTS_MISSED',
+        });
+      }
+      expect(await storedAfter(third, newest)).toEqual([]);
+    });
+
     it('never uses a number again, so that clients learn of events that the file has lost', async () => {
       const file = newFile();
       const first = create(file);
@@ -145,15 +173,30 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
       }
     });
 
-    it('refuses a file that another pubsub uses, a file of another kind, and one in a missing directory', () => {
-      const file = newFile();
-      create(file);
-      expect(() => create(file)).toThrow(/another createPubSub uses/);
+    it('refuses a file of another kind, a directory, and a file in a missing directory', () => {
       const text = newFile();
       writeFileSync(text, 'not a database, but a text of some length '.repeat(100));
-      expect(() => create(text)).toThrow(/cannot be opened as a database of SQLite/);
-      expect(() => create(join(folder, 'missing', 'events.db'))).toThrow(expect.objectContaining(REFUSED));
-    }, 20_000);
+      const missing = join(folder, 'missing', 'events.db');
+      for (const [file, reason] of [
+        [text, 'file is not a database'],
+        [folder, 'unable to open database file'],
+        [missing, 'ENOENT: no such file or directory'],
+      ] as const) {
+        expect(() => create(file)).toThrow(`cannot be opened as a database of SQLite: ${reason}`);
+        expect(() => create(file)).toThrow(expect.objectContaining(REFUSED));
+      }
+    });
+
+    it('refuses a file that another process uses, and waits for one that is about to end', async () => {
+      const file = newFile();
+      const server = new Server(file);
+      await server.start();
+      expect(() => create(file)).toThrow(/another createPubSub uses/);
+      expect(await server.emit(1)).toBe(true);
+      // The shell kills the other process while this one waits in create().
+      spawn('sh', ['-c', `sleep 0.5; kill -KILL ${server.pid}`]);
+      await create(file).publish('topic', 1);
+    }, 60_000);
 
     it('publishes all events that were waiting when it is closed, and rejects later ones', async () => {
       const file = newFile();
@@ -173,8 +216,14 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
       try {
         const filler = join(mount, 'filler');
         writeFileSync(filler, Buffer.alloc(512 * 1024));
-        const pubsub = create(join(mount, 'events.db'));
+        const file = join(mount, 'events.db');
+        const pubsub = create(file);
         const cursor = await startCursor(pubsub);
+        const received: unknown[] = [];
+        const stream = pubsub.subscribe('topic');
+        const reading = (async () => {
+          for await (const value of stream) received.push((value as { readonly n: number }).n);
+        })();
         const stored: number[] = [];
         const refused: Error[] = [];
         for (let n = 0; n < 100; n++) {
@@ -190,7 +239,12 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
         await pubsub.publish('topic', { n: 100 });
         const values = (await storedAfter(pubsub, cursor)) as { readonly n: number }[];
         expect(values.map(({ n }) => n)).toEqual([...stored, 100]);
+        await until(() => received.length > stored.length);
+        expect(received.slice(0, stored.length + 1)).toEqual([...stored, 100]);
         await pubsub.close();
+        await reading;
+        expect(spawnSync('mount', ['-o', 'remount,ro', mount]).status).toBe(0);
+        expect(() => create(file)).toThrow(/cannot be opened as a database of SQLite: EROFS: read-only/);
       } finally {
         spawnSync('umount', [mount]);
         rmSync(mount, { recursive: true, force: true });
@@ -226,13 +280,29 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
   });
 }
 
-/** Counts the rows of a file that no pubsub uses. */
-function rowsOf(file: string): number {
+interface Database {
+  exec(sql: string): void;
+  prepare(sql: string): { get(): { readonly n: number } };
+  close(): void;
+}
+
+/** Opens a file that no pubsub uses. */
+function open(file: string): Database {
   const { DatabaseSync } = process.getBuiltinModule('node:sqlite' as 'node:fs') as unknown as {
-    DatabaseSync: new (path: string) => { prepare(sql: string): { get(): { n: number } }; close(): void };
+    DatabaseSync: new (path: string) => Database;
   };
-  const database = new DatabaseSync(file);
-  const { n } = database.prepare('SELECT count(*) AS n FROM espalier_events').get();
+  return new DatabaseSync(file);
+}
+
+function change(file: string, sql: string): void {
+  const database = open(file);
+  database.exec(sql);
+  database.close();
+}
+
+function rowsOf(file: string, table: 'events' | 'channels' = 'events'): number {
+  const database = open(file);
+  const { n } = database.prepare(`SELECT count(*) AS n FROM espalier_${table}`).get();
   database.close();
   return n;
 }
@@ -250,6 +320,10 @@ class Server {
     const child = fork(join(__dirname, 'file-process.ts'), [this.#file], { execArgv: ['--import', 'tsx'] });
     this.#process = child;
     [this.port] = (await once(child, 'message')) as [number];
+  }
+
+  get pid(): number | undefined {
+    return this.#process?.pid;
   }
 
   async kill(): Promise<void> {
