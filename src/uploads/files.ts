@@ -68,7 +68,10 @@ export class StoredFiles {
     const stored = fillSpool(spool, part, this.#settings.maxFileBytes);
     stored.catch(this.#failed);
     this.#stored.push(stored);
-    return createUploadedFile(info, spool, (path) => this.#save(info, spool, path));
+    return createUploadedFile(info, spool, {
+      saveTo: (path) => this.#save(info, spool, path),
+      cut: (error) => this.#reportCut(info, error),
+    });
   }
 
   /** Resolves when every file is stored. */
@@ -91,9 +94,14 @@ export class StoredFiles {
     for (const each of this.#saves) void each.reportUnobserved(this.#report);
   }
 
+  /** Reports a stream that nobody watches, such as one of `pipe`, and that the end of the response has cut off. */
+  #reportCut(info: UploadedFileInfo, error: Error): void {
+    if (this.#released) this.#report(failed('createReadStream', info, error));
+  }
+
   #save(info: UploadedFileInfo, spool: Spool, path: string | URL): Promise<number> {
     const release = spool.hold();
-    const saving = new Save(save(spool, path).finally(release), `saveTo of ${nameOf(info)} failed`);
+    const saving = new Save(save(spool, path).finally(release), (error) => failed('saveTo', info, error));
     if (this.#released) void saving.reportUnobserved(this.#report);
     else this.#saves.push(saving);
     return saving;
@@ -109,14 +117,11 @@ class Save extends Promise<number> {
   readonly #failed: Promise<Error | undefined>;
   #isObserved = false;
 
-  constructor(saved: Promise<number>, what: string) {
+  constructor(saved: Promise<number>, describeFailure: (cause: Error) => Error) {
     super((resolve, reject) => {
       saved.then(resolve, reject);
     });
-    this.#failed = super[THEN](
-      () => undefined,
-      (cause: Error) => new Error(`${what}: ${cause.message}`, { cause }),
-    );
+    this.#failed = super[THEN](() => undefined, describeFailure);
   }
 
   /** Called by `await`, `catch` and `finally` too. */
@@ -169,6 +174,9 @@ const fileTooLarge = (part: FilePart, maxFileBytes: number): HttpError =>
   new HttpError(413, `${describe(infoOf(part))} is larger than ${maxFileBytes} bytes`, {
     code: 'FILE_TOO_LARGE',
   });
+
+const failed = (what: string, info: UploadedFileInfo, cause: Error): Error =>
+  new Error(`${what} of ${nameOf(info)} failed: ${cause.message}`, { cause });
 
 const describe = (info: UploadedFileInfo): string => `The file ${nameOf(info)}`;
 
@@ -232,7 +240,7 @@ function kindName(node: ValueNode): string {
 function createUploadedFile(
   info: UploadedFileInfo,
   spool: Spool,
-  saveTo: UploadedFile['saveTo'],
+  { saveTo, cut }: { saveTo: UploadedFile['saveTo']; cut(error: Error): void },
 ): UploadedFile {
   const arrayBuffer = (): Promise<ArrayBuffer> => handled(readAll(spool));
   const text = (): Promise<string> => handled(arrayBuffer().then((all) => new TextDecoder().decode(all)));
@@ -242,7 +250,7 @@ function createUploadedFile(
     get size() {
       return spool.complete ? spool.size : undefined;
     },
-    createReadStream: (options) => readSpool(spool, options),
+    createReadStream: (options) => readSpool(spool, options, cut),
     stream: () => Readable.toWeb(readSpool(spool)) as ReturnType<UploadedFile['stream']>,
     text,
     json: () => handled(text().then((all): unknown => JSON.parse(all))),

@@ -213,9 +213,13 @@ const CHUNK = 64 * 1024;
 
 /**
  * Creates a stream of a spool from its first byte. Streams are independent and wait for bytes that have not
- * arrived.
+ * arrived. `unwatched` gets an error that no other listener of the stream gets.
  */
-export function readSpool(spool: Spool, options: UploadReadOptions = {}): Readable {
+export function readSpool(
+  spool: Spool,
+  options: UploadReadOptions = {},
+  unwatched?: (error: Error) => void,
+): Readable {
   let position = 0;
   const deliver = (reader: Readable, chunk: Buffer): void => {
     position += chunk.length;
@@ -252,7 +256,9 @@ export function readSpool(spool: Spool, options: UploadReadOptions = {}): Readab
   });
   // A resolver may abandon a stream without listeners; the error at the end of the response must not end the
   // process.
-  reader.on('error', () => {});
+  reader.on('error', (error) => {
+    if (reader.listenerCount('error') === 1) unwatched?.(error);
+  });
   return reader;
 }
 

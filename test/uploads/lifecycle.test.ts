@@ -1,11 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createWriteStream, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import * as http from 'node:http';
 import * as net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import debug from 'debug';
 import { createServer, graphqlHTTP, Upload, type UploadOptions } from 'espalier';
@@ -164,6 +166,46 @@ describe('temporary files', () => {
       rmSync(target, { recursive: true });
     },
   );
+
+  it('createReadStream reports a pipe that the resolver does not wait for, once, when the response cuts it off', async () => {
+    const target = mkdtempSync(join(tmpdir(), 'espalier-piped-'));
+    const reports: string[] = [];
+    const field = (use: (stream: NodeJS.ReadableStream, copy: Writable) => unknown) => ({
+      type: GraphQLString,
+      args: { file: { type: Upload } },
+      resolve: async (_: unknown, { file }: { file: Upload }) => {
+        await use(file.createReadStream(), createWriteStream(join(target, 'copy')));
+        return 'ok';
+      },
+    });
+    const schema = new GraphQLSchema({
+      query: new GraphQLObjectType({ name: 'Query', fields: { text: { type: GraphQLString } } }),
+      mutation: new GraphQLObjectType({
+        name: 'Mutation',
+        fields: {
+          abandon: field((_stream, copy) => void copy.destroy()),
+          listen: field((stream, copy) => void stream.once('error', () => copy.end()).pipe(copy)),
+          wait: field((stream, copy) => pipeline(stream, copy)),
+          drop: field((stream, copy) => void stream.once('close', () => copy.end()).pipe(copy)),
+        },
+      }),
+    });
+    const onError = (error: unknown) => void reports.push((error as Error).message);
+    await using server = await startServer(graphqlHTTP(schema, { uploads: { tempDir: folder }, onError }));
+    for (const name of ['abandon', 'listen', 'wait', 'drop']) {
+      const query = `mutation ($file: Upload) { ${name}(file: $file) }`;
+      const parts = [operations({ query, variables: { file: null } }), map({ 0: ['variables.file'] })];
+      const { json } = await post(server.url, [...parts, file('0', Buffer.alloc(8 << 20, 'x'))]);
+      expect(json).toEqual({ data: { [name]: 'ok' } });
+    }
+    await until(() => reports.length > 0 && unlinkedFiles() === 0);
+    expect(reports).toEqual([
+      expect.stringMatching(
+        /^createReadStream of "\S+" \(part "0"\) failed: The upload can only be read until/,
+      ),
+    ]);
+    rmSync(target, { recursive: true });
+  });
 
   it('uploads store nothing of a pipelined request before the earlier response was sent', async () => {
     const seen: Seen = [];
