@@ -463,6 +463,17 @@ export function mountSegmentWithoutSlash(req: ConnectRequest): string | undefine
   return SAFE_SEGMENT.test(segment) && !/^\.{1,2}$/.test(segment) ? segment : undefined;
 }
 
+/** What other code has set for the file: a shared cache could keep an error with them as long as the file. */
+const FILE_HEADERS = [
+  'Cache-Control',
+  'CDN-Cache-Control',
+  'Surrogate-Control',
+  'Expires',
+  'ETag',
+  'Last-Modified',
+  'Content-Disposition',
+];
+
 /** Responds with a status and its name as the body, which contains nothing from the request. */
 export function sendStatus(
   { req, res }: Pick<RequestTriple, 'req' | 'res'>,
@@ -471,6 +482,7 @@ export function sendStatus(
 ): void {
   removeContentHeaders(res);
   res.removeHeader('Content-Location');
+  if (status >= 400) for (const name of FILE_HEADERS) res.removeHeader(name);
   const body = `${STATUS_CODES[status]}\n`;
   const common = { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' };
   writeReply(req, res, { status, headers: { ...common, ...headers }, body });

@@ -1,4 +1,4 @@
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import express from 'express';
 import { staticFiles } from '../../middleware/static.ts';
 import type { StaticFilesOptions } from '../../types/static.ts';
@@ -211,5 +211,27 @@ it('staticFiles sends no metadata of the file with a 304, 412 or 416', async () 
     expect(response.headers).not.toHaveProperty('content-encoding');
     expect(response.headers).not.toHaveProperty('content-language');
     if (status === 304) expect(response.headers).not.toHaveProperty('content-type');
+  }
+});
+
+it('staticFiles sends no lifetime and no validator that other code has set with a 405, 412 or 416', async () => {
+  const names = ['cache-control', 'cdn-cache-control', 'expires', 'etag', 'content-disposition'];
+  const mark = (res: ServerResponse): void => {
+    for (const name of names) res.setHeader(name, 'max-age=31536000');
+  };
+  const files = staticFiles(root, { setHeaders: mark, fallthrough: false });
+  const port = await listen((req, res) => {
+    if (req.method === 'POST') mark(res);
+    files(req, res, () => res.end());
+  });
+  expect(Object.keys((await get(port, '/app.js')).headers)).toEqual(expect.arrayContaining(names));
+  for (const [sent, status, method] of [
+    [{}, 405, 'POST'],
+    [{ 'If-Match': '"other"' }, 412, 'GET'],
+    [{ Range: 'bytes=99-' }, 416, 'GET'],
+  ] as const) {
+    const response = await get(port, '/app.js', sent, method);
+    expect(response.status).toBe(status);
+    for (const name of names) expect(response.headers).not.toHaveProperty(name);
   }
 });
