@@ -65,7 +65,7 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
     | undefined;
   /** Validation rules in addition to those of the specification. @default [] */
   validationRules?: readonly ValidationRule[] | undefined;
-  /** Changes an error after masking; receives the original too. @default the masked error */
+  /** Changes an error after masking; receives the original too. If it fails, the error is masked in its place. @default the masked error */
   formatError?:
     | ((formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError)
     | undefined;
@@ -94,7 +94,7 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
   idempotency?: IdempotencyOptions<Source> | undefined;
   /** Whether documents may select `__schema` and `__type`, or a function of the request or WebSocket. @default true */
   introspection?: boolean | Hook<[source: Source], boolean> | undefined;
-  /** Whether messages may contain "Did you mean …?", which reveals the schema. @default false when NODE_ENV is production */
+  /** Whether messages may contain "Did you mean …?", which reveals the schema. @default only if NODE_ENV is development or test, and not if `introspection` is false */
   suggestions?: boolean | undefined;
   /**
    * The engine that executes operations: closures that write JSON (the same results for several times less CPU

@@ -4,7 +4,6 @@ import type { Reporter } from '../diagnostics/logging.ts';
 import { statusOfRefusal } from '../execution/deadline.ts';
 import { coordinates, isGraphQLError, isServerError, toGraphQLError } from '../execution/graphql-error.ts';
 import type { EngineSettings, ErrorOrigin, RequestError } from '../execution/types.ts';
-import { toError } from '../http/reply.ts';
 import { assertSync, formatValue, optionError } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import type { CoreSettings } from './options.ts';
@@ -24,9 +23,7 @@ export type FormatErrors = (
 /**
  * Creates the function that formats errors for the client. An unexpected error is reported and keeps only its
  * path and locations; with `debug` its message becomes `extensions.debug`. No field error is removed: clients
- * match errors with nulls.
- *
- * @throws the error of `formatError`.
+ * match errors with nulls. An error whose own formatting fails is masked, so that the rest of the response stays.
  */
 export function createErrorFormatter(
   { formatError, errors: { coordinate } }: Pick<CoreSettings, 'formatError' | 'errors'>,
@@ -51,37 +48,23 @@ export function createErrorFormatter(
     let formatted = isPublic ? formatPublic(error) : formatUnexpected(error, origin);
     if (hideSuggestions && error.path === undefined) formatted = withoutSuggestion(formatted);
     if (coordinate) formatted = withCoordinate(formatted, coordinates.get(error));
-    if (formatError !== undefined) return callFormatError(formatError, formatted, error);
-    if (!isPublic || formatted.extensions === undefined || isJson(formatted)) return formatted;
-    report(
-      new TypeError('An error has extensions that JSON cannot represent', { cause: error }),
-      errorDetails(origin, error.path),
-    );
-    return maskedError(error, MASKED, undefined);
+    if (formatError === undefined && (!isPublic || formatted.extensions === undefined)) return formatted;
+    try {
+      if (formatError !== undefined) formatted = withoutHttp(assertFormatted(formatError(formatted, error)));
+      // Extensions may contain a BigInt, or themselves.
+      JSON.stringify(formatted);
+      return formatted;
+    } catch (thrown) {
+      const failure =
+        formatError === undefined
+          ? new TypeError('An error has extensions that JSON cannot represent', { cause: error })
+          : thrown;
+      report(failure, errorDetails(origin, error.path));
+      return maskedError(error, MASKED, undefined);
+    }
   }
 
   return (errors, origin) => errors.map((error) => format(error, origin));
-}
-
-/** The errors that the option `formatError` has thrown. */
-const formatFailures = new WeakSet<object>();
-
-/** Whether an error comes from the option `formatError`, which would probably fail for this error too. */
-export const isFormatFailure = (error: unknown): boolean =>
-  typeof error === 'object' && error !== null && formatFailures.has(error);
-
-function callFormatError(
-  formatError: NonNullable<CoreSettings['formatError']>,
-  formatted: GraphQLFormattedError,
-  error: GraphQLError,
-): GraphQLFormattedError {
-  try {
-    return withoutHttp(assertFormatted(formatError(formatted, error)));
-  } catch (thrown) {
-    const failure = toError(thrown);
-    formatFailures.add(failure);
-    throw failure;
-  }
 }
 
 /** The error without its message. graphql-js does not convert an error that already has a `path` to a GraphQLError. */
@@ -93,16 +76,6 @@ function maskedError(error: GraphQLError, message: string, debug: string | undef
     ...(path === undefined ? undefined : { path }),
     extensions: debug === undefined ? { code: MASKED_CODE } : { code: MASKED_CODE, debug },
   };
-}
-
-/** Whether JSON can represent an error: its extensions may contain a BigInt, or themselves. */
-function isJson(formatted: GraphQLFormattedError): boolean {
-  try {
-    JSON.stringify(formatted);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Removes `extensions.http`, which sets the status and headers of the response. */

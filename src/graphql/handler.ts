@@ -6,7 +6,7 @@ import { type Admission, type OperationHook, withExtensions } from '../core/admi
 import type { GraphQLCore } from '../core/core.ts';
 import { persistedQueryNotSupported } from '../core/document-id.ts';
 import { isLongDocument } from '../core/documents.ts';
-import { failedOperation, isFormatFailure, MASKED, MASKED_CODE } from '../core/errors.ts';
+import { failedOperation, MASKED, MASKED_CODE } from '../core/errors.ts';
 import { assertVariableLimits, limitExceeded } from '../core/limits.ts';
 import type { DocumentLimitSettings } from '../core/options.ts';
 import { yieldToEventLoop } from '../core/turns.ts';
@@ -362,7 +362,6 @@ class GraphQLOverHttp {
     const { req, res, next } = exchange;
     if (error === CLIENT_ABORTED || res.headersSent || isAbort(error, res)) return;
     try {
-      if (isFormatFailure(error)) throw error;
       if (HttpError.is(error)) {
         debug.graphql('%s %s: %d %s', req.method, req.url, error.status, error.message);
         this.#sender.sendEarly(exchange, this.#responses.fromHttpError(exchange, error));
@@ -371,7 +370,7 @@ class GraphQLOverHttp {
         next?.(toError(error));
       } else this.#sendFailure(exchange, this.#responses.fromUnexpectedError(exchange, error));
     } catch (failure) {
-      // `formatError` of the application has failed, or a header of a resolver cannot be written.
+      // Such as a header of a resolver that cannot be written.
       this.#core.reportError(failure, originOf(exchange));
       drainRequest(req, res);
       if (exchange.accepted.type === undefined) this.#streaming.sendWhole(exchange, MASKED_BODY);

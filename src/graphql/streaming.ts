@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { StreamCompression } from '../compress/streams.ts';
 import type { GraphQLCore } from '../core/core.ts';
-import { isFormatFailure, MASKED, MASKED_CODE } from '../core/errors.ts';
 import { toGraphQLError } from '../execution/graphql-error.ts';
 import type {
   ErrorOrigin,
@@ -20,7 +19,6 @@ import {
   streamPayloads,
 } from '../http/stream.ts';
 import { EventStreams } from '../live/event-stream.ts';
-import { formatErrorsSafely } from '../live/operation.ts';
 import {
   MULTIPART_SUBSCRIPTION,
   SERVER_SENT_EVENTS,
@@ -101,11 +99,7 @@ export class Streaming {
 
   /** Masks and reports the error with which the payloads ended: a failure outside of their parts. */
   #errorsOf(error: unknown, origin: ErrorOrigin): string {
-    if (!isFormatFailure(error)) {
-      return JSON.stringify(formatErrorsSafely(this.#core, [toGraphQLError(error)], origin));
-    }
-    this.#core.reportError(error, origin);
-    return JSON.stringify([{ message: MASKED, extensions: { code: MASKED_CODE } }]);
+    return JSON.stringify(this.#core.formatErrors([toGraphQLError(error)], origin));
   }
 
   /** Whether the results of a batch are sent as JSON lines. */

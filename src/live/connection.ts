@@ -29,7 +29,6 @@ import { isOpen, SocketQueue } from './frames.ts';
 import {
   closeCodeOf,
   estimateMemory,
-  formatErrorsSafely,
   LiveOperation,
   type OperationServices,
   startOperation,
@@ -277,7 +276,7 @@ export class Connection implements LiveConnection {
   }
 
   formatErrors(errors: readonly GraphQLError[], origin: ErrorOrigin): readonly GraphQLFormattedError[] {
-    return formatErrorsSafely(this.services.core, errors, origin);
+    return this.services.core.formatErrors(errors, origin);
   }
 
   /** Reports an error that closes the connection with code 4500. */

@@ -7,13 +7,7 @@ import { HttpError } from '../http/reply.ts';
 import { type StreamEncoding, StreamWriter } from '../http/stream.ts';
 import { cursorRequest } from './cursors.ts';
 import { attachedEndpoint, LIVE_DEFAULTS, type LiveConnection, LiveEndpoint } from './endpoint.ts';
-import {
-  closeCodeOf,
-  estimateMemory,
-  formatErrorsSafely,
-  LiveOperation,
-  runWithContext,
-} from './operation.ts';
+import { closeCodeOf, estimateMemory, LiveOperation, runWithContext } from './operation.ts';
 import type { EventStreamSettings } from './options.ts';
 import { type Envelope, type FlushMode, type FlushScheduler, type Messages, OutputQueue } from './queue.ts';
 import type { StreamFormat } from './stream-formats.ts';
@@ -198,7 +192,7 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
     if (!this.isLive) return;
     this.observed?.fail(errors);
     if (closeCodeOf(errors) !== undefined) this.closeSocket();
-    else this.#end(formatErrorsSafely(this.#endpoint.core, errors, this.origin));
+    else this.#end(this.#endpoint.core.formatErrors(errors, this.origin));
   }
 
   protected waitForClient(): Promise<void> | undefined {

@@ -1,10 +1,9 @@
-import type { GraphQLError, GraphQLFormattedError } from 'graphql';
+import type { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { Access } from '../auth/access.ts';
 import { invalidateRest } from '../cache/policy.ts';
 import { type OperationHook, withExtensions } from '../core/admission.ts';
 import type { GraphQLCore } from '../core/core.ts';
-import { MASKED, MASKED_CODE } from '../core/errors.ts';
 import { assertVariableLimits } from '../core/limits.ts';
 import { events } from '../diagnostics/events.ts';
 import { refusalError, toGraphQLError } from '../execution/graphql-error.ts';
@@ -438,23 +437,6 @@ function sendRest(rest: RemainingResults, operation: LiveOperation, counters: So
   read().catch((error) => {
     if (stopReading()) operation.fail([toGraphQLError(error)]);
   });
-}
-
-/**
- * Masks, formats and reports errors. Neither an exception of `formatError` nor an extension that JSON cannot
- * express, such as a BigInt, ends the process or the connection.
- */
-export function formatErrorsSafely(
-  core: GraphQLCore,
-  errors: readonly GraphQLError[],
-  origin: ErrorOrigin,
-): readonly GraphQLFormattedError[] {
-  try {
-    return JSON.parse(JSON.stringify(core.formatErrors(errors, origin)));
-  } catch (error) {
-    core.reportError(error, origin);
-    return [{ message: MASKED, extensions: { code: MASKED_CODE } }];
-  }
 }
 
 /**

@@ -17,7 +17,6 @@ import type {
   RequestError,
 } from '../execution/types.ts';
 import { HttpError } from '../http/reply.ts';
-import { formatErrorsSafely } from '../live/operation.ts';
 import type { OperationTool } from './tools.ts';
 
 /** The response of GraphQL to a call, and the error that refused it. */
@@ -64,7 +63,7 @@ export function refusedCall(core: GraphQLCore, error: unknown, origin: ErrorOrig
 }
 
 const refused = (core: GraphQLCore, { errors, status }: RequestError, origin: ErrorOrigin): CallResult => ({
-  response: { errors: formatErrorsSafely(core, errors, origin) },
+  response: { errors: core.formatErrors(errors, origin) },
   status,
 });
 

@@ -1,6 +1,13 @@
 import { EventEmitter, once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { GraphQLError, GraphQLInt, GraphQLObjectType, GraphQLSchema, versionInfo } from 'graphql';
+import {
+  GraphQLError,
+  GraphQLInt,
+  GraphQLObjectType,
+  GraphQLSchema,
+  GraphQLString,
+  versionInfo,
+} from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import type { ContextDetails } from '../../types/subscriptions.ts';
@@ -111,5 +118,48 @@ it.each(ENGINES)(
       { errors: [{ message: 'Log in first' }] },
     ]);
     expect(reported).toEqual([failures[0]]);
+  },
+);
+
+it.each(['throws', 'returns a BigInt'])(
+  'a formatError that %s masks the error in its place and is reported once, and the batch keeps all results',
+  async (fault) => {
+    const field = (resolve: () => string) => ({ type: GraphQLString, resolve });
+    const unknown = new Error('password is hunter2');
+    const fail = (): never => {
+      throw unknown;
+    };
+    const schema = new GraphQLSchema({
+      query: new GraphQLObjectType({ name: 'Query', fields: { a: field(() => 'a'), b: field(fail) } }),
+      mutation: new GraphQLObjectType({ name: 'Mutation', fields: { pay: field(() => 'paid') } }),
+    });
+    const failure = new Error('formatError is broken');
+    const formatError: GraphQLOptions['formatError'] = (formatted) => {
+      if (fault === 'throws') throw failure;
+      return { ...formatted, extensions: { amount: 1n } };
+    };
+    const reported: unknown[] = [];
+    const onError = (error: unknown): void => void reported.push(error);
+    const handler = graphqlHTTP(schema, { batching: true, onError, formatError });
+    const running = await run((req, res) => handler(req, res));
+    const response = await fetch(running.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(['mutation { pay }', '{ a b }', '{ none }'].map((query) => ({ query }))),
+    });
+    const results = await response.json();
+    await running.close();
+    const masked = { message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR' } };
+    expect(results).toEqual([
+      { data: { pay: 'paid' } },
+      {
+        data: { a: 'a', b: null },
+        errors: [{ ...masked, path: ['b'], locations: [{ line: 1, column: 5 }] }],
+      },
+      { errors: [{ ...masked, locations: [{ line: 1, column: 3 }] }] },
+    ]);
+    expect(response.status).toBe(200);
+    const broken = fault === 'throws' ? failure : expect.any(TypeError);
+    expect(reported).toEqual([unknown, broken, broken]);
   },
 );
