@@ -52,7 +52,7 @@ export function createCacheHeaders(options: HeaderOptions): AddCacheHeaders {
     headers['etag'] = tag;
     switch (checkPreconditions(req.headers, { tag, modified: undefined })) {
       case 'not-modified':
-        toNotModified(reply);
+        toNotModified(reply, res);
         // A compressor adds this only to responses with content; a cache takes `Vary` from the 304.
         if (isWriteReplaced(res)) headers['vary'] = withVary(headers['vary'], 'Accept-Encoding');
         return;
@@ -132,13 +132,14 @@ const toFieldName = (name: string): string =>
   name.replace(/(^|-)([a-z])/g, (letters) => letters.toUpperCase());
 
 /** RFC 9110 §15.4.5: a 304 has the headers for caches, and no content. */
-function toNotModified(reply: Reply): void {
+function toNotModified(reply: Reply, res: ServerResponse): void {
   reply.release?.();
   reply.status = 304;
   reply.body = undefined;
   reply.release = undefined;
   delete reply.headers['content-type'];
   delete reply.headers['x-content-type-options'];
+  for (const name of ['type', 'encoding', 'language']) res.removeHeader(`content-${name}`);
 }
 
 /**

@@ -27,11 +27,13 @@ import { createGraphiQL } from '../graphiql/handler.ts';
 import { CLIENT_ABORTED, drainRequest } from '../http/body.ts';
 import { createNegotiator, GRAPHQL_TYPE, JSON_TYPE } from '../http/negotiation.ts';
 import {
+  destroyIncomplete,
   type Headers,
   HttpError,
   isAborted,
   isQueued,
   type Reply,
+  startedBefore,
   toError,
   whenFirst,
   writeReply,
@@ -78,6 +80,10 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
   const handler: Handler = (req, res, next) => {
     const routed = isRouted(req, handler);
     const below = next !== undefined && !routed && isBelowMount(req);
+    if (res.headersSent && !res.writableEnded && !below) {
+      graphql.failStarted(req, res, next);
+      return;
+    }
     if (graphiql !== undefined && (req.method === 'GET' || req.method === 'HEAD')) {
       const handled = graphiql.handle(req, res, { below, routed });
       if (handled !== undefined) {
@@ -140,6 +146,18 @@ class GraphQLOverHttp {
   /** Responds to a request for which another function of the application has failed, such as the option `graphiql`. */
   fail(req: ConnectRequest, res: ServerResponse, next: NextFunction | undefined, error: unknown): void {
     this.#fail(this.#open(req, res, next), error);
+  }
+
+  /** Ends a response that other code has begun. No operation runs, because its result could not be sent. */
+  failStarted(req: ConnectRequest, res: ServerResponse, next: NextFunction | undefined): void {
+    const error = startedBefore('graphqlHTTP cannot send a result');
+    if (next === undefined) {
+      destroyIncomplete(res, error);
+      return;
+    }
+    const origin = { transport: 'http', operationName: undefined, request: req, socket: undefined } as const;
+    this.#core.reportForwardedError(error, origin);
+    next(error);
   }
 
   /** Handles the first request of a connection that has no response. */
@@ -404,7 +422,11 @@ const MASKED_BODY = JSON.stringify({ errors: [{ message: MASKED, extensions: { c
 /** The response if the response to an error has failed too. */
 const MASKED_ERROR: Reply = {
   status: 500,
-  headers: { 'content-type': 'application/json; charset=utf-8', 'x-content-type-options': 'nosniff' },
+  headers: {
+    'content-type': 'application/json; charset=utf-8',
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-store',
+  },
   body: MASKED_BODY,
 };
 

@@ -248,8 +248,8 @@ export function createSender({
   const vary = compression === undefined ? 'Accept' : 'Accept, Accept-Encoding';
 
   function replyOf({ req, res }: Exchange, response: GraphQLResponse): Reply {
-    const { status, type, body, headers: extra, release } = response;
-    const headers = baseHeaders(res, type, vary);
+    const { status, body, headers: extra, release } = response;
+    const headers = baseHeaders(res, response, vary);
     // RFC 10008 §3. The responses to POST say nothing about QUERY.
     if (acceptsQuery && req.method !== 'POST') headers['accept-query'] = JSON_TYPE;
     if (extra !== undefined) {
@@ -303,8 +303,15 @@ export function createSender({
 
 const JSON_UTF8 = `${JSON_TYPE}; charset=utf-8`;
 
-/** Creates the headers of every response; keeps Cache-Control and Vary that the application has set. */
-function baseHeaders(res: Exchange['res'], type: string, vary: string): Headers {
+/**
+ * Creates the headers of every response. Keeps Vary that the application has set, and Cache-Control unless the response is
+ * an error, which a shared cache could keep as long as the result.
+ */
+function baseHeaders(
+  res: Exchange['res'],
+  { status, type }: Pick<GraphQLResponse, 'status' | 'type'>,
+  vary: string,
+): Headers {
   const headers: Headers = {
     'content-type': type === JSON_TYPE ? JSON_UTF8 : `${type}; charset=utf-8`,
     'x-content-type-options': 'nosniff',
@@ -312,7 +319,7 @@ function baseHeaders(res: Exchange['res'], type: string, vary: string): Headers 
     'cache-control': 'no-store',
   };
   const own = res.getHeader('cache-control');
-  if (own !== undefined) headers['cache-control'] = String(own);
+  if (own !== undefined && status < 400) headers['cache-control'] = String(own);
   return headers;
 }
 

@@ -355,6 +355,12 @@ export function isAborted(res: ServerResponse): boolean {
   return connection?.destroyed === true;
 }
 
+/** The error for a response that other code has begun: without an error, the client would wait for the end. */
+export function startedBefore(failure: string): Error {
+  const message = `${failure}: earlier middleware has started the response`;
+  return Object.assign(new Error(message), { code: 'ERR_HTTP_HEADERS_SENT' });
+}
+
 /** An error code of RST_STREAM (RFC 9113 §7). */
 const INTERNAL_ERROR = 2;
 

@@ -2,7 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
-import { addVary, isResourceError, toError } from '../http/reply.ts';
+import { addVary, isResourceError, startedBefore, toError } from '../http/reply.ts';
 import { optionError } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { BufferPool, DiskSender, sendPackage } from './body.ts';
@@ -244,7 +244,7 @@ function respond(request: FileRequest, error: unknown, result: LoadResult | unde
   const { res, wasStarted } = request;
   if (wasStarted ? res.writableEnded || isAborted(res) : isFinished(res)) return;
   if (result === undefined) respondToError(request, error);
-  else if (wasStarted && result.kind !== 'not-found') request.next(startedBefore());
+  else if (wasStarted && result.kind !== 'not-found') request.next(startedBeforeFile());
   else if (result.kind === 'file') respondWithFile(request, result);
   else if (result.kind === 'busy') sendUnavailable(request);
   else if (request.original !== undefined) sendOriginal(request, request.original);
@@ -261,11 +261,7 @@ function sendOriginal(request: FileRequest, original: CacheEntry): void {
   serve(request);
 }
 
-/** The headers were sent before the request arrived here: without an error, the client would wait for the end. */
-function startedBefore(): Error {
-  const message = 'staticFiles cannot send the file: earlier middleware has started the response';
-  return Object.assign(new Error(message), { code: 'ERR_HTTP_HEADERS_SENT' });
-}
+const startedBeforeFile = (): Error => startedBefore('staticFiles cannot send the file');
 
 function respondToError(request: FileRequest, error: unknown): void {
   if (isResourceError(error) && !request.wasStarted) sendOutOfResources(request, error);
@@ -324,7 +320,7 @@ function respondWithPage(request: FileRequest, cause: NotServed): void {
 /** Passes exceptions, for example of `setHeaders`, to the application's error handlers. */
 function respondWithFile(request: FileRequest, file: LoadedFile): void {
   if (request.wasStarted) {
-    request.next(startedBefore());
+    request.next(startedBeforeFile());
     return;
   }
   if (file.variants !== undefined && request.mayVary) {

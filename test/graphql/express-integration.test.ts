@@ -175,6 +175,71 @@ eachExpress((express) => {
     expect(failures).toEqual([]);
   });
 
+  it('graphqlHTTP passes an error to next and runs nothing if earlier middleware has begun the response', async () => {
+    let calls = 0;
+    const hello = (): number => ++calls;
+    const begin: RequestHandler = (_req, res, next) => {
+      res.write(' ');
+      next();
+    };
+    const passed: unknown[] = [];
+    const destroy: ErrorRequestHandler = (error, _req, res, _next) => {
+      passed.push(error);
+      res.destroy();
+    };
+    const app = express()
+      .use(begin)
+      .use('/graphql', graphqlHTTP(schema, { rootValue: { hello } }))
+      .use(destroy);
+    for (const send of [
+      sendRequest(app),
+      request(app).get('/graphql').query({ query: '{ hello }' }),
+      request(app).get('/graphql').set('Accept', 'text/html'),
+      request(app).delete('/graphql'),
+    ])
+      await expect(send).rejects.toThrow();
+    expect(passed).toEqual(Array(4).fill(expect.objectContaining({ code: 'ERR_HTTP_HEADERS_SENT' })));
+    expect(calls).toBe(0);
+  });
+
+  it('graphqlHTTP sends an error without the lifetime that other code has set for results', async () => {
+    const cached: RequestHandler = (_req, res, next) => {
+      res.set('Cache-Control', 'public, max-age=60');
+      next();
+    };
+    const handler = graphqlHTTP(schema, {
+      rootValue,
+      onError: false,
+      context: ({ headers }) => headers['x'] && bug(),
+    });
+    const app = express().use(cached).use('/graphql', handler);
+    const get = (query: string) =>
+      request(app).get('/graphql').set('GraphQL-Require-Preflight', '1').query({ query });
+    const control = async (sent: ReturnType<typeof get>) => {
+      const { status, headers } = await sent;
+      return [status, headers['cache-control']];
+    };
+    expect(await control(get('{ hello }'))).toEqual([200, 'public, max-age=60']);
+    expect(await control(get('{ own }'))).toEqual([403, 'no-store']);
+    expect(await control(get('{ hello }').set('x', '1'))).toEqual([500, 'no-store']);
+    expect(await control(request(app).delete('/graphql'))).toEqual([405, 'no-store']);
+  });
+
+  it('graphqlHTTP sends no Content-Type and no Content-Language of earlier middleware with a 304', async () => {
+    const describeBody: RequestHandler = (_req, res, next) => {
+      res.type('json').set('Content-Language', 'en');
+      next();
+    };
+    const handler = graphqlHTTP(schema, { rootValue, httpCache: { defaultMaxAge: 60 } });
+    const app = express().use(describeBody).use('/graphql', handler);
+    const get = () =>
+      request(app).get('/graphql').set('GraphQL-Require-Preflight', '1').query({ query: '{ hello }' });
+    const { headers } = await get().expect(200).expect('Content-Language', 'en');
+    const unchanged = await get().set('If-None-Match', String(headers['etag'])).expect(304);
+    expect(unchanged.headers).not.toHaveProperty('content-type');
+    expect(unchanged.headers).not.toHaveProperty('content-language');
+  });
+
   it('graphqlHTTP sends its response through a wrapped res.end', async () => {
     const seen: unknown[] = [];
     const app = express();
@@ -622,4 +687,14 @@ it('graphqlHTTP works as the only listener of a node:http server', async () => {
   await request(server).get('/?query={hello}').expect(200);
   await request(server).get('/any/path?query={hello}').expect(200);
   server.close();
+});
+
+it('graphqlHTTP without a next function ends a response that was begun before', async () => {
+  const handler = graphqlHTTP(schema, { rootValue });
+  const { url, close } = await run((req, res) => {
+    res.write(' ');
+    handler(req, res);
+  });
+  await expect(fetch(`${url}?query={hello}`).then((response) => response.text())).rejects.toThrow();
+  await close();
 });
