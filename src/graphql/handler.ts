@@ -271,7 +271,9 @@ class GraphQLOverHttp {
     if (params.query === '' && this.#core.documents === undefined) return persistedQueryNotSupported();
     try {
       const schema = this.#core.schemaFor(exchange.req);
-      const result = settle(schema, (value) => this.#prepare(exchange, value, params));
+      const result = settle(this.#inTime(exchange, schema), (value) =>
+        this.#prepare(exchange, value, params),
+      );
       return isThenable(result) ? result.catch((error: unknown) => resultOf(exchange, error)) : result;
     } catch (error) {
       return resultOf(exchange, error);
@@ -279,11 +281,18 @@ class GraphQLOverHttp {
   }
 
   #prepare(exchange: Exchange, schema: GraphQLSchema, params: GraphQLParams): MaybePromise<Result> {
-    const prepare = () => this.#core.prepare(schema, params, exchange.req);
+    const prepare = () => this.#inTime(exchange, this.#core.prepare(schema, params, exchange.req));
     const run = (prepared: PreparedOperation | RequestError) =>
       'errors' in prepared ? prepared : this.#createContext(exchange, prepared, params);
     if (events.operation.hasSubscribers) return observeOperation(exchange, params, { prepare, run });
     return settle(prepare(), run);
+  }
+
+  /** Ends the wait for a function of the application, such as `context` or that of the schema, when it is too slow. */
+  #inTime<T>(exchange: Exchange, value: MaybePromise<T>): MaybePromise<T> {
+    const { timeLimit } = this.#core;
+    if (timeLimit === undefined || !isThenable(value)) return value;
+    return timeLimit.bound(value, originOf(exchange));
   }
 
   #createContext(
@@ -298,9 +307,7 @@ class GraphQLOverHttp {
       this.#csrf.assertMutation(exchange.req, exchange.accepted);
     }
     if (exchange.batchCost !== undefined) addCost(exchange.batchCost, prepared, this.#settings.limits);
-    const { timeLimit } = this.#core;
-    const created = this.#core.contextFor(exchange.req, params);
-    const context = isThenable(created) ? bound(created, exchange, timeLimit) : created;
+    const context = this.#inTime(exchange, this.#core.contextFor(exchange.req, params));
     return settle(context, (value) => this.#runWithContext(exchange, prepared, params, value));
   }
 
@@ -469,12 +476,6 @@ function execute(
     return retained;
   });
 }
-
-const bound = <T>(
-  created: Promise<T>,
-  exchange: Exchange,
-  limit: GraphQLCore['timeLimit'],
-): MaybePromise<T> => (limit === undefined ? created : limit.bound(created, originOf(exchange)));
 
 /** Adds the cost of an operation to the cost of its batch, which has the limits of a single operation. */
 function addCost(

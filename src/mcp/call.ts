@@ -148,7 +148,10 @@ async function admitAndExecute(
   { core, hook, params, inputs }: Steps,
   prepared: PreparedOperation,
 ): Promise<Outcome> {
-  inputs.contextValue = await core.contextFor(inputs.request, params, undefined, 'mcp');
+  const context = core.contextFor(inputs.request, params, undefined, 'mcp');
+  inputs.contextValue = await (core.timeLimit === undefined
+    ? context
+    : core.timeLimit.bound(context, inputs));
   inputs.rootValue = core.rootValueFor(inputs.request);
   const admission = await hook?.(prepared, inputs, inputs.request);
   if (admission !== undefined && 'errors' in admission) return admission;

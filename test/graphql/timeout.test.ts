@@ -239,6 +239,20 @@ describe('the option timeout', () => {
     expect([response.status, await response.json()]).toEqual([504, LATE]);
   });
 
+  it('graphqlHTTP ends the wait for the functions of the schema and of trusted documents', async () => {
+    const pending = (): Promise<never> => new Promise(() => undefined);
+    let url = await serve({ documents: { from: pending } });
+    let response = await post(url, { documentId: 'any' }, GRAPHQL);
+    expect([response.status, await response.json()]).toEqual([504, LATE]);
+    await running?.close();
+    const handler = graphqlHTTP(pending, { timeout: SHORT, onError: (error) => void reports.push(error) });
+    running = await run((req, res) => handler(req, res));
+    url = running.url;
+    response = await post(url, { query: '{ quick }' }, GRAPHQL);
+    expect([response.status, await response.json()]).toEqual([504, LATE]);
+    expect(reports).toHaveLength(2);
+  });
+
   it('graphqlHTTP passes the error of a timeout through formatError and statusCodes', async () => {
     const url = await serve({
       formatError: (error) => ({ ...error, message: 'zu langsam' }),

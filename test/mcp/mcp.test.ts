@@ -173,6 +173,14 @@ describe('mcp with the official client', () => {
     expect(new Set(seen)).toEqual(new Set(['mcp']));
   });
 
+  it('a context function that never settles ends with the timeout of the operation', async () => {
+    await serve({ graphql: { timeout: 50, context: () => new Promise(() => undefined) } });
+    expect(await call(await connect(), 'whoAmI')).toMatchObject({
+      isError: true,
+      structuredContent: { errors: [{ extensions: { code: 'OPERATION_TIMEOUT' } }] },
+    });
+  });
+
   it('errors of GraphQL become isError, and unexpected ones are masked and reported once', async () => {
     const reports: unknown[][] = [];
     process.env['NODE_ENV'] = 'production';
