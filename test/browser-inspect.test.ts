@@ -74,6 +74,64 @@ it('the page of inspect lists deprecated fields in use with their clients', asyn
   await context.close();
 });
 
+it('a click on a heading sorts a table, a second one turns the order around, and a filter leaves the rows with its text', async () => {
+  for (const query of ['query Basket { basket }', 'query Stock { stock }', 'query Product { product }'])
+    await shop.send(query);
+  for (let turn = 0; turn < 2; turn++) await shop.send('query Stock { stock }');
+  const { page, problems, context } = await open();
+  const names = () => page.locator('#operations tbody code').allInnerTexts();
+  const heading = (name: string) => page.locator('#operations').getByRole('button', { name });
+  const sorted = (name: string) =>
+    page.locator('#operations th', { has: page.getByRole('button', { name }) }).getAttribute('aria-sort');
+  await page.locator('#operations tbody tr').nth(2).waitFor();
+
+  await heading('Operation').click();
+  expect(await names()).toEqual(['Basket', 'Product', 'Stock']);
+  await heading('Operation').click();
+  expect([await names(), await sorted('Operation')]).toEqual([['Stock', 'Product', 'Basket'], 'descending']);
+  await heading('Errors').click();
+  expect((await names())[0]).toBe('Basket');
+  await heading('Requests').click();
+  expect([(await names())[0], await sorted('Requests'), await sorted('Operation')]).toEqual([
+    'Stock',
+    'descending',
+    null,
+  ]);
+
+  // The order and the filter stay when new figures arrive.
+  await page.getByRole('searchbox').fill('pro');
+  expect(await names()).toEqual(['Product']);
+  await shop.send('query Promise { price }');
+  await shop.send('query Promise { price }');
+  await page.locator('#operations tbody tr', { hasText: 'Promise' }).waitFor();
+  expect(await names()).toEqual(['Promise', 'Product']);
+  await page.getByRole('searchbox').fill('no such row');
+  expect(await page.locator('#operations .empty').innerText()).toBe('Nothing matches the filter.');
+  await page.getByRole('searchbox').fill('');
+  expect((await names()).length).toBe(4);
+  expect(problems).toEqual([]);
+  await context.close();
+});
+
+it('a long name stays on one line, and the pointer shows it whole, with exact values and the figures of a second', async () => {
+  const name = 'Long'.repeat(20);
+  await shop.send(`query ${name} { product }`);
+  await shop.send('query Short { product }');
+  const { page, context } = await open({ viewport: { width: 375, height: 740 } });
+  const row = (text: string) => page.locator('#operations tbody tr', { hasText: text });
+  await row(name).waitFor();
+  const height = async (text: string) => (await row(text).locator('code').boundingBox())?.height ?? 0;
+  expect(await height(name)).toBeLessThan(1.5 * (await height('Short')));
+  expect(await row(name).locator('td').first().getAttribute('title')).toBe(name);
+  expect(await row(name).locator('td').nth(3).getAttribute('title')).toMatch(/^\d+\.\d{3} ms$/);
+  const seconds = await page.locator('#chart title').allTextContents();
+  expect(seconds.length).toBe(120);
+  expect(seconds.some((text) => /^[12] operations, 0 with errors, (?:now|\d+\s+s ago)$/.test(text))).toBe(
+    true,
+  );
+  await context.close();
+});
+
 it('the page of inspect has a pause button, and shows when the server does not respond', async () => {
   const { page, context } = await open();
   await page.getByRole('button', { name: 'Pause' }).click();

@@ -37,6 +37,9 @@ const PERIOD = 2000;
 const byId = (id) => document.getElementById(id);
 let paused = false;
 let timer;
+let latest;
+/** The column by which each table is sorted; without one the order of the server is kept. */
+const orders = {};
 
 /** Creates an element; children are elements or texts. */
 function create(tag, properties = {}, ...children) {
@@ -74,13 +77,19 @@ function showHistory({ requests, errors }) {
   svg.setAttribute('preserveAspectRatio', 'none');
   svg.setAttribute('role', 'img');
   svg.setAttribute('aria-label', 'Operations per second in the last two minutes, at most ' + most);
-  const draw = (name, attributes) => {
+  const draw = (name, attributes, title) => {
     const shape = document.createElementNS('http://www.w3.org/2000/svg', name);
     for (const [key, value] of Object.entries(attributes)) shape.setAttribute(key, value);
+    if (title !== undefined)
+      shape.append(Object.assign(document.createElementNS('http://www.w3.org/2000/svg', 'title'), { textContent: title }));
     svg.append(shape);
   };
   for (const y of [1, 50, 99.5]) draw('line', { x1: 0, x2: requests.length * 10, y1: y, y2: y, 'vector-effect': 'non-scaling-stroke' });
   requests.forEach((value, index) => {
+    // The whole height of a second reacts to the pointer.
+    const ago = requests.length - 1 - index;
+    const text = count(value) + ' operations, ' + count(errors[index]) + ' with errors, ' + (ago === 0 ? 'now' : age(ago) + ' ago');
+    draw('rect', { class: 'hover', x: index * 10, width: 10, y: 0, height: 100 }, text);
     if (value === 0) return;
     const height = Math.max(2, (value / most) * 98);
     const failed = Math.min(height, (errors[index] / value) * height);
@@ -91,59 +100,89 @@ function showHistory({ requests, errors }) {
   byId('most').textContent = 'at most ' + count(most) + ' per second';
 }
 
-const ageOf = (last, time) => age(Math.max(0, (Date.parse(time) - Date.parse(last)) / 1000)) + ' ago';
-const cell = (text, className = 'number') => create('td', { className }, text);
+// The cells of a table: a text, the exact value that it shows when the pointer is over it, and the value that sorts it.
+const cell = (text, title, sortBy, className = 'number') => create('td', { className, title, sortBy }, text);
+const counted = (value, className) => cell(count(value), whole.format(value), value, className);
+const timed = (ms, className) => cell(duration(ms), ms === null ? '' : ms.toFixed(3) + ' ms', ms ?? -1, className);
+const ageOf = (last, time) =>
+  cell(age(Math.max(0, (Date.parse(time) - Date.parse(last)) / 1000)) + ' ago', new Date(last).toLocaleString(), -Date.parse(last));
+const named = (text, className = 'name') => create('td', { className, title: text }, create('code', { textContent: text }));
+const described = (text) => create('td', { className: 'message', title: text, textContent: text });
 
 function showOperations({ operations }) {
   const slowest = Math.max(1, ...operations.map(({ p99 }) => p99 ?? 0));
   const length = (ms) => (ms === null ? 0 : Math.log1p(ms) / Math.log1p(slowest) * 0.9);
   fill('operations', operations, ({ type, name, requests, errors, p50, p99, max, total }) => [
-    create('td', { className: 'name' },
+    create('td', { className: 'name', title: name, sortBy: name },
       create('span', { className: 'badge ' + type, textContent: type }), create('code', { textContent: name })),
-    cell(count(requests)),
-    cell(count(errors), 'number' + (errors > 0 ? ' bad' : '')),
-    cell(duration(p50)),
-    cell(duration(p99)),
+    counted(requests),
+    counted(errors, 'number' + (errors > 0 ? ' bad' : '')),
+    timed(p50),
+    timed(p99),
     create('td', { className: 'wide' }, bar(length(p99))),
-    cell(duration(max), 'number wide'),
-    cell(count(total), 'number wide'),
+    timed(max, 'number wide'),
+    counted(total, 'number wide'),
   ]);
 }
 
 function showErrors({ errors, time }) {
   fill('errors', errors, (error) => [
-    create('td', { className: 'name' }, create('code', { textContent: error.code })),
-    cell(count(error.count)),
-    create('td', { className: 'message', textContent: error.message }),
-    create('td', { className: 'name wide' }, create('code', { textContent: error.operation ?? '' })),
-    cell(ageOf(error.last, time)),
+    named(error.code),
+    counted(error.count),
+    described(error.message),
+    named(error.operation ?? '', 'name wide'),
+    ageOf(error.last, time),
   ]);
 }
 
 function showDeprecated({ deprecated, time }) {
   byId('deprecated').hidden = deprecated === null;
   fill('deprecated', deprecated ?? [], ({ coordinate, client, count: operations, last }) => [
-    create('td', { className: 'name' }, create('code', { textContent: coordinate })),
-    create('td', { className: 'name', textContent: client }),
-    cell(count(operations)),
-    cell(ageOf(last, time)),
+    named(coordinate),
+    create('td', { className: 'name', title: client, textContent: client }),
+    counted(operations),
+    ageOf(last, time),
   ]);
 }
 
 function showTools({ tools }) {
   byId('tools').hidden = tools === null;
   fill('tools', tools ?? [], ({ name, description }) => [
-    create('td', { className: 'name' }, create('code', { textContent: name })),
-    create('td', { className: 'message', textContent: description }),
+    named(name),
+    described(description),
   ]);
 }
 
-/** Fills a table, or shows the text for an empty one. */
+/** Fills a table with the rows that match the filter, or shows the text for an empty one. */
 function fill(id, rows, cellsOf) {
   const section = byId(id);
-  section.querySelector('tbody').replaceChildren(...rows.map((row) => create('tr', {}, ...cellsOf(row))));
-  section.querySelector('.scroll').hidden = rows.length === 0;
-  section.querySelector('.empty').hidden = rows.length > 0;
+  const filter = byId('filter').value.trim().toLowerCase();
+  const shown = rows.map((row) => create('tr', {}, ...cellsOf(row)))
+    .filter((row) => row.textContent.toLowerCase().includes(filter));
+  const order = orders[id];
+  if (order !== undefined) {
+    const key = ({ cells }) => cells[order.column].sortBy ?? cells[order.column].textContent;
+    const compare = (a, b) => (typeof a === 'number' ? a - b : a.localeCompare(b));
+    shown.sort((one, other) => compare(key(one), key(other)) * (order.descending ? -1 : 1));
+  }
+  section.querySelector('tbody').replaceChildren(...shown);
+  section.querySelector('.scroll').hidden = shown.length === 0;
+  const empty = section.querySelector('.empty');
+  empty.hidden = shown.length > 0;
+  empty.dataset.text ??= empty.textContent;
+  empty.textContent = rows.length > 0 ? 'Nothing matches the filter.' : empty.dataset.text;
+}
+
+/** Sorts a table by a column: numbers with the largest first, names from A; a second click turns the order around. */
+function sortBy(heading) {
+  const { id } = heading.closest('section');
+  const column = heading.cellIndex;
+  const before = orders[id];
+  const descending = before?.column === column ? !before.descending : heading.classList.contains('number');
+  orders[id] = { column, descending };
+  for (const each of heading.parentElement.cells) each.removeAttribute('aria-sort');
+  heading.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
+  if (latest !== undefined) show(latest);
 }
 
 function meter(name, share, value) {
@@ -191,6 +230,7 @@ function showNumbers({ requests, live, memory, eventLoop, statuses, uploaded, pu
 }
 
 function show(figures) {
+  latest = figures;
   const { pid, node, uptime } = figures.process;
   byId('process').textContent = 'process ' + pid + ' · Node.js ' + node.slice(1) + ' · up ' + age(uptime);
   showTiles(figures);
@@ -229,6 +269,8 @@ byId('pause').addEventListener('click', () => {
   if (paused) setStatus('paused', 'paused');
   update();
 });
+byId('filter').addEventListener('input', () => { if (latest !== undefined) show(latest); });
+for (const button of document.querySelectorAll('th button')) button.addEventListener('click', () => sortBy(button.parentElement));
 document.addEventListener('visibilitychange', () => { if (!document.hidden) update(); });
 update();
 `;

@@ -28,7 +28,8 @@ header { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 16px; pad
 h1 { margin: 0; font-size: 22px; letter-spacing: -.01em; }
 h2 { margin: 0 0 10px; font-size: 14px; font-weight: 650; }
 #process { color: var(--soft); }
-#status { margin-left: auto; display: flex; align-items: center; gap: 8px; color: var(--soft); }
+#filter { margin-left: auto; width: 190px; padding: 4px 10px; font: inherit; font-size: 13px; color: inherit; background: var(--card); border: 1px solid var(--line); border-radius: 7px; }
+#status { display: flex; align-items: center; gap: 8px; color: var(--soft); }
 #status::before { content: ''; width: 9px; height: 9px; border-radius: 50%; background: var(--accent); }
 #status[data-state=paused]::before { background: var(--warn); }
 #status[data-state=failed]::before { background: var(--error); }
@@ -37,6 +38,11 @@ button {
   border-radius: 7px; padding: 4px 12px; cursor: pointer;
 }
 button:hover { border-color: var(--soft); }
+th button { padding: 0; border: 0; background: none; color: inherit; border-radius: 3px; }
+th button:hover { color: var(--text); }
+[aria-sort] button { color: var(--text); }
+[aria-sort=ascending] button::after { content: ' \\2191'; }
+[aria-sort=descending] button::after { content: ' \\2193'; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 main { display: grid; grid-template-columns: repeat(12, minmax(0, 1fr)); gap: 14px; padding-bottom: 40px; }
 section { grid-column: span 12; background: var(--card); border: 1px solid var(--line); border-radius: 11px; padding: 16px 18px; min-width: 0; }
@@ -48,7 +54,10 @@ section { grid-column: span 12; background: var(--card); border: 1px solid var(-
 #history svg { display: block; width: 100%; height: 110px; }
 #history rect { fill: var(--accent); }
 #history rect.error { fill: var(--error); }
-#history line { stroke: var(--line); }
+#history rect:not(.hover) { pointer-events: none; }
+#history rect.hover { fill: transparent; }
+#history rect.hover:hover { fill: var(--track); }
+#history line { stroke: var(--line); pointer-events: none; }
 .axis { display: flex; justify-content: space-between; color: var(--soft); font-size: 12px; padding-top: 4px; }
 .half { grid-column: span 6; }
 .third { grid-column: span 4; }
@@ -59,9 +68,9 @@ th, td { padding: 7px 12px 7px 0; border-bottom: 1px solid var(--line); vertical
 tbody tr:last-child td { border-bottom: 0; }
 th:last-child, td:last-child { padding-right: 0; }
 .number { text-align: right; white-space: nowrap; }
-.name { overflow-wrap: anywhere; min-width: 130px; }
+.name { width: 34%; min-width: 130px; max-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .name code { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
-.message { color: var(--soft); overflow-wrap: anywhere; min-width: 160px; }
+.message { color: var(--soft); width: 40%; min-width: 160px; overflow-wrap: anywhere; }
 .badge { display: inline-block; font-size: 11px; font-weight: 600; letter-spacing: .02em; width: 92px; color: var(--soft); }
 .badge.query { color: var(--query); } .badge.mutation { color: var(--mutation); } .badge.subscription { color: var(--subscription); }
 .bar { display: block; height: 7px; border-radius: 4px; background: var(--track); overflow: hidden; }
@@ -81,6 +90,8 @@ footer { max-width: 1180px; margin: 0 auto; padding: 0 20px 30px; color: var(--s
 }
 @media (max-width: 560px) {
   header, main, footer { padding-left: 12px; padding-right: 12px; }
+  #filter { order: 1; width: 100%; font-size: 16px; }
+  #status { margin-left: auto; }
   main, #tiles { gap: 10px; }
   #tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); }
   #tiles dd { font-size: 21px; }
@@ -135,7 +146,7 @@ const heads = (names: readonly string[]): string =>
   names
     .map((name) => {
       const [, text = '', classes = ''] = /^([^.]*)(?:\.(.*))?$/.exec(name) ?? [];
-      return `<th scope="col"${classes === '' ? '' : ` class="${classes.replaceAll('.', ' ')}"`}>${text}</th>`;
+      return `<th scope="col"${classes === '' ? '' : ` class="${classes.replaceAll('.', ' ')}"`}>${text && `<button type="button">${text}</button>`}</th>`;
     })
     .join('');
 
@@ -194,6 +205,7 @@ const html = (title: string): string => `<!doctype html>
 <header>
 <h1>${title}</h1>
 <span id="process"></span>
+<input id="filter" type="search" placeholder="Filter the tables" aria-label="Filter the tables">
 <span id="status" data-state="live" role="status"><span id="state">loading</span><button id="pause" type="button" aria-pressed="false">Pause</button></span>
 </header>
 <main>
