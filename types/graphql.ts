@@ -5,6 +5,7 @@ import type {
   GraphQLError,
   GraphQLFieldResolver,
   GraphQLFormattedError,
+  GraphQLResolveInfo,
   GraphQLSchema,
   GraphQLTypeResolver,
   ValidationRule,
@@ -44,6 +45,25 @@ type Plain = object | string | number | boolean | bigint | symbol | null | undef
 export type SchemaSource<Req = GraphQLRequest> =
   | GraphQLSchema
   | Hook<[req: Req], MaybePromise<GraphQLSchema>>;
+
+/**
+ * A batch resolver, `extensions: { resolveMany }` of a field of an object type: called once for all objects (`parents`) of
+ * an execution that reach the field in one turn of the event loop, which are usually all objects of a list. The same use
+ * of the field in the document has the same `args` for all of them; `info` is that of the first object, and so is
+ * `info.path`. Returns one value for each parent, in their order. An `Error` in place of a value is the error of that
+ * parent's field; an exception, or an array of another length, is the error of all of them.
+ */
+export type ResolveMany<
+  Parent = unknown,
+  Value = unknown,
+  Context = unknown,
+  Args = Record<string, unknown>,
+> = (
+  parents: readonly Parent[],
+  args: Args,
+  context: Context,
+  info: GraphQLResolveInfo,
+) => MaybePromise<readonly (MaybePromise<Value> | Error)[]>;
 
 /** Replaces graphql-js's `execute`. Only sockets deliver several results. */
 export type ExecuteFunction = (args: ExecutionArgs) => MaybePromise<ExecutionResult | StreamedResults>;

@@ -240,7 +240,7 @@ class ExecutionPolicy implements ExecutionCaching {
   addHintedCall(call: FieldControl): void {
     this.#hinted ??= [];
     this.#hinted.push(call);
-    this.#callsOf(call.definition).replaced += 1;
+    this.#callsOf(call.definition).replaced += call.executions;
   }
 
   addTags(tags: readonly string[]): void {
@@ -331,6 +331,8 @@ class ExecutionPolicy implements ExecutionCaching {
 class FieldControl implements CacheControl {
   readonly definition: Field;
   readonly isRoot: boolean;
+  /** The executions of the field that the call is for: several with `resolveMany`. */
+  executions = 1;
   readonly #execution: ExecutionPolicy | undefined;
   #policy: FieldPolicy | undefined;
 

@@ -12,6 +12,7 @@ import {
 } from '../diagnostics/logging.ts';
 import { createTimeLimits, type TimeLimit } from '../execution/deadline.ts';
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
+import { hasBatchResolvers } from '../execution/resolve-many.ts';
 import { type EngineSettings, type ErrorOrigin, withNativePromise } from '../execution/types.ts';
 import { createHostCheck, type HostCheck } from '../http/routing.ts';
 import type { Idempotency } from '../idempotency/options.ts';
@@ -299,6 +300,7 @@ function checkSchema(
 ): GraphQLSchema {
   if (!(schema instanceof GraphQLSchema)) throw notASchema({ ...scope, name: 'replace' }, schema);
   assertValidSchema(schema);
+  hasBatchResolvers(schema);
   assertIncremental(scope, schema, settings);
   createAuthorization(settings.auth, schema);
   resolveCost(settings.cost, schema);
@@ -320,6 +322,7 @@ function schemaSource(
   if (typeof schema !== 'function') {
     if (!(schema instanceof GraphQLSchema)) throw notASchema(scope, schema);
     assertValidSchema(schema);
+    hasBatchResolvers(schema);
     if (scope === GRAPHQL_OPTIONS) schemasOfHandlers.add(schema);
     const one = served(schema);
     const replaceable = new ReplaceableSchema(scope, one);

@@ -28,6 +28,7 @@ import {
   typeFromAST,
 } from 'graphql';
 import { V17 } from '../execution/graphql-version.ts';
+import { batchResolverOf } from '../execution/resolve-many.ts';
 import { resolveChannel, type TraceContext, trace } from '../execution/tracing.ts';
 import type { EngineSettings, ErrorMode, MemoryAccount, ValidatedOperation } from '../execution/types.ts';
 import { compilePosition } from './complete.ts';
@@ -307,9 +308,9 @@ function typeNameField(plan: FieldPlan): FieldRun {
 }
 
 /** Calls the resolver of a field as graphql-js does, and publishes the call. */
-function tracedResolver({ definition }: FieldPlan, { fieldResolver }: Program): Resolver {
-  const isDefaultResolver = definition.resolve === undefined;
-  const resolve = (definition.resolve ?? fieldResolver ?? defaultFieldResolver) as Resolver;
+function tracedResolver({ definition, resolve: given }: FieldPlan, { fieldResolver }: Program): Resolver {
+  const isDefaultResolver = definition.resolve === undefined && given === fieldResolver;
+  const resolve = given ?? (defaultFieldResolver as Resolver);
   return (source, args, context, info) =>
     trace(resolveChannel, resolveContext(args, info as GraphQLResolveInfo, isDefaultResolver), () =>
       resolve(source, args, context, info),
@@ -343,7 +344,7 @@ function planField(
   definition: GraphQLField<unknown, unknown>,
   { key, nodes }: { key: string; nodes: readonly FieldNode[] },
 ): FieldPlan {
-  const resolve = definition.resolve ?? program.fieldResolver;
+  const resolve = batchResolverOf(definition, parentType) ?? definition.resolve ?? program.fieldResolver;
   let location: FieldLocation | undefined;
   return {
     key: internalized(key),

@@ -19,6 +19,7 @@ import type { StreamedResults } from '../../types/operation.ts';
 import { coordinates, errorsText, toGraphQLError } from './graphql-error.ts';
 import { optionalExport, V17 } from './graphql-version.ts';
 import { type Caller, executeGuarded } from './guard.ts';
+import { hasBatchResolvers } from './resolve-many.ts';
 import {
   type Caching,
   type Engine,
@@ -40,9 +41,10 @@ export function engineFromExecute(execute: ExecuteFunction): Engine {
   const run: ExecuteFunction = (args) => withNativePromise(execute(args));
   return (operation, settings) => {
     const { caching } = settings;
+    const usesBatches = hasBatchResolvers(operation.schema);
     return executeOperation(operation, settings, (args, inputs) => {
       const caller = callerOf(settings, inputs);
-      if (caching === undefined && caller === undefined) return run(args);
+      if (caching === undefined && caller === undefined && !usesBatches) return run(args);
       return executeGuarded(run, args, { track: caching && createTracker(caching, inputs), caller });
     });
   };

@@ -125,7 +125,7 @@ export function source(behaviour: Behaviour, typeName: string, id: string): obje
   Object.defineProperty(object, '$type', { value: typeName });
   if (!isObjectType(type)) return object;
   for (const [name, field] of Object.entries(type.getFields())) {
-    if (field.resolve !== undefined) continue;
+    if (field.resolve !== undefined || field.extensions['resolveMany'] !== undefined) continue;
     const own = `${id}.${name}`;
     const get = (): unknown => resultOf(behaviour, field.type, own);
     if (hash(`method:${own}`, behaviour.seed) % 3 === 0) {

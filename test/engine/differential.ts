@@ -1,6 +1,13 @@
-import { defaultFieldResolver, defaultTypeResolver, printSchema } from 'graphql';
+import {
+  defaultFieldResolver,
+  defaultTypeResolver,
+  type GraphQLSchema,
+  isObjectType,
+  printSchema,
+} from 'graphql';
 import { createErrorFormatter, createErrorMask } from '../../src/core/errors.ts';
 import { V17 } from '../../src/execution/graphql-version.ts';
+import { batchResolverOf } from '../../src/execution/resolve-many.ts';
 import type { EngineSettings } from '../../src/execution/types.ts';
 import { type Behaviour, type Profile, source } from './behaviour.ts';
 import { readChoices } from './choices.ts';
@@ -63,11 +70,30 @@ interface Compared {
 export async function both(fuzzed: FuzzCase): Promise<Compared> {
   const setting = settingOf(fuzzed);
   unwritable.count = 0;
+  const restore = useResolvers(setting.random.schema);
   const reference = await execute(unguardedGraphqlJs, setting, fuzzed);
+  restore();
   const isWritable = unwritable.count === 0;
   const guarded = await execute(engines.graphqlJs, setting, fuzzed);
   const ours = await execute(engines.compiled, setting, fuzzed);
   return { reference, guarded, ours, isWritable };
+}
+
+/** Turns batch resolvers into resolvers, since graphql-js without the guard knows no others, until it is undone. */
+function useResolvers(schema: GraphQLSchema): () => void {
+  const undo: (() => void)[] = [];
+  for (const type of Object.values(schema.getTypeMap()).filter(isObjectType)) {
+    for (const field of Object.values(type.getFields())) {
+      const { extensions } = field;
+      const resolve = batchResolverOf({ ...field }, type);
+      if (resolve === undefined) continue;
+      Object.assign(field, { resolve, extensions: {} });
+      undo.push(() => Object.assign(field, { resolve: undefined, extensions }));
+    }
+  }
+  return () => {
+    for (const each of undo) each();
+  };
 }
 
 const NO_ERROR_OPTIONS = { modes: [], coordinate: false, capabilities: false };

@@ -11,6 +11,7 @@ import {
   GraphQLString,
   GraphQLUnionType,
 } from 'graphql';
+import type { ResolveMany } from '../../types/graphql.ts';
 import { type Behaviour, resultOf } from './behaviour.ts';
 import type { Choices } from './choices.ts';
 import { leavesOf } from './random-inputs.ts';
@@ -25,7 +26,10 @@ export interface RandomSchema {
   use(behaviour: Behaviour): void;
 }
 
-export function randomSchema(choices: Choices): RandomSchema {
+/** The resolvers of some fields: batch resolvers in some schemas or in all, or the same ones for one object each. */
+export type Batching = 'sometimes' | 'always' | 'never';
+
+export function randomSchema(choices: Choices, batching: Batching = 'sometimes'): RandomSchema {
   let behaviour: Behaviour;
   const now = (): Behaviour => behaviour;
   const { types: leaves, args } = leavesOf(now);
@@ -39,6 +43,9 @@ export function randomSchema(choices: Choices): RandomSchema {
     );
     return { name, wraps, checks: name.length === 1 && choices.chance(60) };
   });
+  // Not a choice of its own, which would change all cases that were found before.
+  const sum = shapes.flatMap(({ wraps }) => wraps.flat()).reduce((all, each) => all + each, 0);
+  const isBatched = batching === 'always' || (batching === 'sometimes' && sum % 5 === 1);
   const fieldsOf = (name: string) => () => {
     const shape = shapes.find((candidate) => candidate.name === name);
     const fields: Record<string, GraphQLFieldConfig<unknown, unknown>> = {};
@@ -48,7 +55,7 @@ export function randomSchema(choices: Choices): RandomSchema {
       fields[field] = {
         type: wrap(types[type % types.length] as GraphQLOutputType, wrapping),
         args: index % 2 === 0 ? args : {},
-        ...(resolving < 2 ? {} : { resolve: resolver(name, field, now, resolving === 3) }),
+        ...(resolving < 2 ? {} : resolversOf(resolver(name, field, now, resolving === 3), isBatched)),
       };
     });
     return { ...fields, id: { type: GraphQLID }, name: { type: new GraphQLNonNull(GraphQLString) } };
@@ -112,6 +119,25 @@ function resolver(type: string, field: string, now: () => Behaviour, wantsInfo: 
     ? (source: unknown, args: Record<string, unknown>, _context: unknown, info: GraphQLResolveInfo) =>
         resolve(source, args, textOf(info))
     : (source: unknown, args: Record<string, unknown>) => resolve(source, args, '');
+}
+
+/** The resolver, or one that calls it for each parent. An exception is the error of its parent. */
+function resolversOf(
+  resolve: ReturnType<typeof resolver>,
+  isBatched: boolean,
+): Pick<GraphQLFieldConfig<unknown, unknown>, 'resolve' | 'extensions'> {
+  if (!isBatched) return { resolve };
+  const resolveMany: ResolveMany = (parents, args, context, info) => {
+    const values = parents.map((parent) => {
+      try {
+        return resolve(parent, args, context, info);
+      } catch (reason) {
+        return reason instanceof Error ? reason : Promise.reject(reason);
+      }
+    });
+    return parents.length % 2 === 0 ? values : Promise.resolve(values);
+  };
+  return { extensions: { resolveMany } };
 }
 
 function textOf({ path, fieldNodes, returnType, variableValues, operation }: GraphQLResolveInfo): string {
