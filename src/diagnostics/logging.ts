@@ -201,6 +201,14 @@ export function noteSharedContext(member: string): void {
   );
 }
 
+/** Logs, once per process and field, that a resolver probably sends one query per item of a list. */
+export function noteSingleLoads(coordinate: string, calls: number): void {
+  notice(
+    `loads ${coordinate}`,
+    `The resolver of ${coordinate} was called ${calls} times in one execution, and its promises settled one by one. If each call is a query (N+1), use resolveMany or DataLoader: https://github.com/espalier-js/espalier/blob/main/docs/dataloader.md. extensions: { resolveMany: false } of the field turns this warning off`,
+  );
+}
+
 /** Logs that a server accepts no upgrade of HTTP/1.1 and no WebSocket over HTTP/2. */
 export function noteServerWithoutSockets(): void {
   warn(

@@ -28,6 +28,7 @@ import {
   typeFromAST,
 } from 'graphql';
 import { V17 } from '../execution/graphql-version.ts';
+import { watchLoads } from '../execution/n-plus-one.ts';
 import { batchResolverOf } from '../execution/resolve-many.ts';
 import { resolveChannel, type TraceContext, trace } from '../execution/tracing.ts';
 import type { EngineSettings, ErrorMode, MemoryAccount, ValidatedOperation } from '../execution/types.ts';
@@ -360,6 +361,7 @@ function planField(
       program.tracesResolvers ||
       (resolve !== undefined && mayReadArgument(resolve, 3)) ||
       typeNeedsInfo(program, definition),
+    watch: watchLoads(definition, parentType),
     location: () => {
       location ??= locationOf(nodes);
       return location;

@@ -10,6 +10,7 @@ import type {
 } from 'graphql';
 import * as graphql from 'graphql';
 import { V17 } from '../execution/graphql-version.ts';
+import type { LoadWatch } from '../execution/n-plus-one.ts';
 import { type Caching, type ExecutionInputs, type ExecutionOutcome, isThenable } from '../execution/types.ts';
 import type { UnusedValues } from '../execution/unused-values.ts';
 import type { Program } from './compile.ts';
@@ -315,6 +316,8 @@ export interface FieldPlan extends ErrorField {
   readonly args: (ex: Execution) => Record<string, unknown>;
   /** The resolver, or a function of the field's type, may read `info`. */
   readonly needsInfo: boolean;
+  /** Notices a resolver that loads items one by one; undefined in production. */
+  readonly watch: LoadWatch | undefined;
 }
 
 /** The functions that graphql 17 adds to `info`. */

@@ -1,4 +1,4 @@
-import type { ResponsePath } from 'graphql';
+import type { FieldNode, ResponsePath } from 'graphql';
 import { V17 } from '../execution/graphql-version.ts';
 import { completeValue, handleSyncError } from './complete.ts';
 import {
@@ -87,11 +87,12 @@ export function resolverField(
   resolve: NonNullable<FieldPlan['resolve']>,
   position: Position,
 ): FieldRun {
-  const { args, needsInfo } = plan;
+  const { args, needsInfo, watch } = plan;
   return fieldRun(plan, position, (ex, source, path) => {
     const values = args(ex);
     const info = needsInfo ? createInfo(ex, plan, path) : undefined;
-    const value = resolve(source, values, ex.inputs.contextValue, info);
+    const resolved = resolve(source, values, ex.inputs.contextValue, info);
+    const value = watch === undefined ? resolved : watch(ex.variables, plan.nodes[0] as FieldNode, resolved);
     completeValue(ex, position, value, path, info);
   });
 }

@@ -55,6 +55,7 @@ import {
 } from './completion-errors.ts';
 import { noteThrown } from './graphql-error.ts';
 import { optionalExport, V17 } from './graphql-version.ts';
+import { watchLoads } from './n-plus-one.ts';
 import { batchResolverOf } from './resolve-many.ts';
 import { type ExecutionInputs, type FieldTracker, type Guard, type Guards, isThenable } from './types.ts';
 import { UnusedValues } from './unused-values.ts';
@@ -529,13 +530,18 @@ function guardedResolver(
   const { type } = field;
   const shape = listShape(type, `${parentType.name}.${field.name}`);
   const batched = batchResolverOf(field, parentType);
+  const watch = watchLoads(field, parentType);
   return (source, args, context, info) => {
     const seen: Mutable<GraphQLResolveInfo> = info;
     seen.schema = schema;
     seen.parentType = parentType;
     seen.returnType = type;
     if (hasTrackers) trackField(info, source);
-    const value = callResolver(batched ?? field.resolve ?? fallback, source, args, context, info);
+    const resolved = callResolver(batched ?? field.resolve ?? fallback, source, args, context, info);
+    const value =
+      watch === undefined
+        ? resolved
+        : watch(Object(info.variableValues), info.fieldNodes[0] as FieldNode, resolved);
     if (readsLater) new UnusedValues().ignoreRejections(value);
     if (!V17) return guardValue(value, shape);
     return shape === undefined ? value : guardList17(value, shape, info);
