@@ -15,8 +15,6 @@ import {
   isObjectType,
   isUnionType,
   Kind,
-  type NamedTypeNode,
-  type SelectionNode,
   type SelectionSetNode,
   type ValueNode,
   valueFromASTUntyped,
@@ -24,7 +22,10 @@ import {
 import {
   CONDITIONS,
   conditionsOf,
+  conditionValues,
   fragmentsOf,
+  isIncluded,
+  narrow,
   type Condition as Variable,
   variantKey,
 } from '../execution/document.ts';
@@ -108,7 +109,7 @@ export class OperationRequirement {
     const key = variantKey(this.#variables, variables) ?? '';
     let variant = this.#variants.get(key);
     if (variant === undefined) {
-      const values = new Map(this.#variables.map(({ name }, index) => [name, key[index]]));
+      const values = conditionValues(this.#variables, key);
       variant = new Selection(this.#operation, this.#schema, values).requirement();
       if (this.#variants.size < MAX_VARIANTS) this.#variants.set(key, variant);
     }
@@ -120,7 +121,7 @@ export class OperationRequirement {
 class Selection {
   readonly #operation: ValidatedOperation;
   readonly #requirements: SchemaRequirements;
-  readonly #values: ReadonlyMap<string, string | undefined>;
+  readonly #values: ReadonlyMap<string, boolean>;
   readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   readonly #visited = new Map<GraphQLCompositeType, Set<SelectionSetNode>>();
   readonly #demands: Demand[] = [];
@@ -130,7 +131,7 @@ class Selection {
   constructor(
     operation: ValidatedOperation,
     requirements: SchemaRequirements,
-    values: ReadonlyMap<string, string | undefined>,
+    values: ReadonlyMap<string, boolean>,
   ) {
     this.#operation = operation;
     this.#requirements = requirements;
@@ -150,7 +151,7 @@ class Selection {
     if (sets.has(set)) return;
     this.#visited.set(type, sets.add(set));
     for (const node of set.selections) {
-      if (!this.#isIncluded(node)) continue;
+      if (!isIncluded(node.directives, (name) => this.#values.get(name))) continue;
       if (node.kind === Kind.FIELD) this.#field(type, node, isRoot);
       else {
         const fragment = node.kind === Kind.INLINE_FRAGMENT ? node : this.#fragments.get(node.name.value);
@@ -193,31 +194,6 @@ class Selection {
       for (const each of this.#requirements.ofType(object)) this.#possible.add(each);
     }
   }
-
-  #isIncluded({ directives = [] }: SelectionNode): boolean {
-    return directives.every(({ name, arguments: [argument] = [] }) => {
-      if (name.value !== 'skip' && name.value !== 'include') return true;
-      const node = argument?.value;
-      const value =
-        node?.kind === Kind.VARIABLE
-          ? this.#values.get(node.name.value)
-          : node?.kind === Kind.BOOLEAN && (node.value ? '1' : '0');
-      return value === undefined || value === (name.value === 'include' ? '1' : '0');
-    });
-  }
-}
-
-/** The type of values in a fragment; undefined if it never applies. */
-function narrow(
-  schema: GraphQLSchema,
-  type: GraphQLCompositeType,
-  typeCondition: NamedTypeNode | undefined,
-): GraphQLCompositeType | undefined {
-  if (typeCondition === undefined) return type;
-  const condition = schema.getType(typeCondition.name.value);
-  if (condition === type || !isCompositeType(condition)) return type;
-  if (!isObjectType(type)) return condition;
-  return !isObjectType(condition) && schema.isSubType(condition, type) ? type : undefined;
 }
 
 const guardedInputs = new WeakMap<SchemaRequirements, Map<GraphQLInputType, boolean>>();

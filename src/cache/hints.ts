@@ -1,5 +1,4 @@
 import {
-  type DirectiveNode,
   type FieldNode,
   type GraphQLCompositeType,
   type GraphQLField,
@@ -10,13 +9,12 @@ import {
   isInterfaceType,
   isObjectType,
   Kind,
-  type NamedTypeNode,
   type SelectionNode,
   type SelectionSetNode,
 } from 'graphql';
 import type { CacheHint, FieldCachePolicy } from '../../types/caching.ts';
 import { directivesOf, type SchemaElement } from '../execution/directives.ts';
-import { fragmentsOf } from '../execution/document.ts';
+import { type ConditionValues, fragmentsOf, isIncluded, narrow } from '../execution/document.ts';
 import type { CachedOperation } from '../execution/types.ts';
 import {
   ACCEPTED_SECONDS,
@@ -240,9 +238,6 @@ function inheritsMaxAge(definition: Field): boolean {
   return inheritMaxAge === true || (own.inheritMaxAge === true && maxAge === undefined);
 }
 
-/** The values of the variables in `@skip` and `@include`; a variable that is missing counts as either value. */
-export type ConditionValues = ReadonlyMap<string, boolean>;
-
 /** Receives each selected field of an operation at least once. */
 export type VisitField = (field: SelectedField, isRoot: boolean, node: FieldNode) => void;
 
@@ -259,6 +254,7 @@ export function visitSelectedFields(
   const rootType = schema.getRootType(operation.operation);
   if (rootType === undefined || rootType === null) return;
   const fragments = fragmentsOf(document);
+  const variable = (name: string): boolean | undefined => values.get(name);
   const visitedRoots: VisitedSets = new Map();
   const visited: VisitedSets = new Map();
 
@@ -267,7 +263,7 @@ export function visitSelectedFields(
     if (sets.has(selectionSet)) return;
     sets.add(selectionSet);
     for (const node of selectionSet.selections) {
-      if (isIncluded(node.directives, values)) visitSelection(type, node, isRoot);
+      if (isIncluded(node.directives, variable)) visitSelection(type, node, isRoot);
     }
   }
 
@@ -291,30 +287,3 @@ export function visitSelectedFields(
 
 /** The selection sets that were visited, by type. */
 type VisitedSets = Map<GraphQLCompositeType, Set<SelectionSetNode>>;
-
-/** The type of values in a fragment; undefined if it never applies. */
-function narrow(
-  schema: GraphQLSchema,
-  type: GraphQLCompositeType,
-  typeCondition: NamedTypeNode | undefined,
-): GraphQLCompositeType | undefined {
-  if (typeCondition === undefined) return type;
-  const condition = schema.getType(typeCondition.name.value);
-  if (condition === type || !isCompositeType(condition)) return type;
-  if (!isObjectType(type)) return condition;
-  return !isObjectType(condition) && schema.isSubType(condition, type) ? type : undefined;
-}
-
-function isIncluded(directives: readonly DirectiveNode[] = [], values: ConditionValues): boolean {
-  return directives.every(({ name, arguments: [argument] = [] }) => {
-    if (name.value !== 'skip' && name.value !== 'include') return true;
-    const node = argument?.value;
-    const value =
-      node?.kind === Kind.VARIABLE
-        ? values.get(node.name.value)
-        : node?.kind === Kind.BOOLEAN
-          ? node.value
-          : undefined;
-    return value === undefined || value === (name.value === 'include');
-  });
-}

@@ -12,7 +12,14 @@ import type {
   CacheScope,
   FieldCachePolicy,
 } from '../../types/caching.ts';
-import { CONDITIONS, type Condition, conditionsOf, variantKey } from '../execution/document.ts';
+import {
+  CONDITIONS,
+  type Condition,
+  type ConditionValues,
+  conditionsOf,
+  conditionValues,
+  variantKey,
+} from '../execution/document.ts';
 import { unattributedCalls } from '../execution/guard.ts';
 import type {
   CachedOperation,
@@ -27,7 +34,6 @@ import { CACHING_OPTIONS } from '../options/scopes.ts';
 import {
   assertAnnotations,
   assertHint,
-  type ConditionValues,
   emptyHint,
   type HintState,
   hintAnnotationOf,
@@ -145,7 +151,7 @@ class OperationPolicy {
     let policy = this.#variants.get(key);
     if (policy === undefined) {
       if (this.#variants.size >= MAX_VARIANTS) return this.#strictest;
-      policy = this.#combine(valuesOf(this.#conditions, key));
+      policy = this.#combine(conditionValues(this.#conditions, key));
       this.#variants.set(key, policy);
     }
     return policy;
@@ -175,8 +181,7 @@ class OperationPolicy {
   /** Visits the fields that determine the policy for these variables. */
   visitFields(variables: Record<string, unknown> | undefined, visitField: VisitField): void {
     const key = variantKey(this.#conditions, variables ?? {});
-    const values = key === undefined ? NO_VALUES : valuesOf(this.#conditions, key);
-    visitSelectedFields(this.#operation, this.#hints, values, visitField);
+    visitSelectedFields(this.#operation, this.#hints, conditionValues(this.#conditions, key), visitField);
   }
 
   #combine(values: ConditionValues): CachePolicy {
@@ -184,10 +189,6 @@ class OperationPolicy {
     visitSelectedFields(this.#operation, this.#hints, values, ({ hint }) => restrictHint(combined, hint));
     return toPolicy(combined, []);
   }
-}
-
-function valuesOf(conditions: readonly Condition[], key: string): ConditionValues {
-  return new Map(conditions.map(({ name }, index) => [name, key[index] === '1']));
 }
 
 type Field = GraphQLField<unknown, unknown>;

@@ -1,7 +1,13 @@
 import {
+  type DirectiveNode,
   type DocumentNode,
   type FragmentDefinitionNode,
+  type GraphQLCompositeType,
+  type GraphQLSchema,
+  isCompositeType,
+  isObjectType,
   Kind,
+  type NamedTypeNode,
   type OperationDefinitionNode,
   visit,
 } from 'graphql';
@@ -23,6 +29,33 @@ export interface Condition {
 
 /** The directives that decide whether a field is executed. */
 export const CONDITIONS: readonly string[] = ['skip', 'include'];
+
+/** Whether `@skip` and `@include` keep a selection. One with a variable whose value is not known may be kept. */
+export function isIncluded(
+  directives: readonly DirectiveNode[] = [],
+  variable: (name: string) => unknown,
+): boolean {
+  return directives.every(({ name, arguments: [argument] = [] }) => {
+    if (argument === undefined || !CONDITIONS.includes(name.value)) return true;
+    const { value: node } = argument;
+    const value =
+      node.kind === Kind.VARIABLE ? variable(node.name.value) : node.kind === Kind.BOOLEAN && node.value;
+    return value !== (name.value === 'skip');
+  });
+}
+
+/** The type of values in a fragment; undefined if it never applies. */
+export function narrow(
+  schema: GraphQLSchema,
+  type: GraphQLCompositeType,
+  typeCondition: NamedTypeNode | undefined,
+): GraphQLCompositeType | undefined {
+  if (typeCondition === undefined) return type;
+  const condition = schema.getType(typeCondition.name.value);
+  if (condition === type || !isCompositeType(condition)) return type;
+  if (!isObjectType(type)) return condition;
+  return !isObjectType(condition) && schema.isSubType(condition, type) ? type : undefined;
+}
 
 /** Returns the variables of an operation that its document uses in some directives. */
 export function conditionsOf(
@@ -58,4 +91,12 @@ export function variantKey(
     key += value ? '1' : '0';
   }
   return key;
+}
+
+/** The values of conditions; one that is missing counts as either value. */
+export type ConditionValues = ReadonlyMap<string, boolean>;
+
+/** Returns the values of a key of `variantKey`: none if that is undefined. */
+export function conditionValues(conditions: readonly Condition[], key = ''): ConditionValues {
+  return new Map(conditions.slice(0, key.length).map(({ name }, index) => [name, key[index] === '1']));
 }
