@@ -81,11 +81,8 @@ export function createOperationFactory(
       requirement,
       ...addIncremental(operation, execute, account),
     };
-    const compile = (part: ValidatedOperation): ExecuteOperation => engine(part, settings, account);
     const prepared =
-      settings.idempotent === undefined
-        ? base
-        : { ...base, execute: settings.idempotent(base, settings, compile) };
+      settings.idempotent === undefined ? base : { ...base, execute: settings.idempotent(base, settings) };
     const secured =
       settings.secured === undefined
         ? prepared

@@ -263,17 +263,8 @@ export interface EngineSettings {
   guards?: Guards | undefined;
   /** Returns `execute` of an operation with the checks of its caller; undefined without the option `auth`. */
   secured?: ((operation: PreparedOperation, settings: EngineSettings) => ExecuteOperation) | undefined;
-  /**
-   * Returns `execute` of an operation, which executes each key once; `compile` creates it for a part of the operation.
-   * Undefined without the option `idempotency`.
-   */
-  idempotent?:
-    | ((
-        operation: PreparedOperation,
-        settings: EngineSettings,
-        compile: (part: ValidatedOperation) => ExecuteOperation,
-      ) => ExecuteOperation)
-    | undefined;
+  /** Returns `execute` of an operation, which executes each key once; undefined without the option `idempotency`. */
+  idempotent?: ((operation: PreparedOperation, settings: EngineSettings) => ExecuteOperation) | undefined;
   /** Returns the limit of an operation; undefined if its time is not limited. */
   timeLimitOf?: ((milliseconds: number | undefined) => TimeLimit | undefined) | undefined;
   /** Masks and formats the errors of one response, in order, and reports unexpected errors. */

@@ -1,4 +1,4 @@
-import type { LRUCache } from 'lru-cache';
+import { LRUCache } from 'lru-cache';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { BudgetClient } from '../../types/graphql.ts';
 import { problemOf, RedisScript } from '../redis/script.ts';
@@ -52,14 +52,9 @@ export class MemoryKeys implements KeyStore {
   readonly #running = new Map<string, KeyUse>();
   readonly #ended: LRUCache<string, Ended>;
 
-  private constructor(ended: LRUCache<string, Ended>) {
-    this.#ended = ended;
-  }
-
-  static async create({ retention }: Pick<IdempotencySettings, 'retention'>): Promise<MemoryKeys> {
-    const Entries = (await import('lru-cache')).LRUCache<string, Ended>;
+  constructor(retention: number) {
     const sizeCalculation = ({ result = '' }: Ended): number => ENTRY_BYTES + result.length;
-    return new MemoryKeys(new Entries({ maxSize: MAX_BYTES, ttl: retention, sizeCalculation }));
+    this.#ended = new LRUCache({ maxSize: MAX_BYTES, ttl: retention, sizeCalculation });
   }
 
   claim(use: KeyUse): Claim {

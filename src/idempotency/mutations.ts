@@ -1,34 +1,39 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { GraphQLError } from 'graphql';
+import { type FieldNode, GraphQLError, Kind, print, type SelectionSetNode } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
+import type { UploadedFile } from '../../types/uploads.ts';
 import { isPublicError } from '../core/errors.ts';
+import { UPLOADED } from '../core/limits.ts';
+import { fragmentsOf, isIncluded } from '../execution/document.ts';
 import type {
   EngineSettings,
-  ExecuteOperation,
+  ErrorOrigin,
   ExecutionInputs,
   ExecutionOutcome,
   PreparedOperation,
 } from '../execution/types.ts';
-import { assertSync, isString, wrongReturnValue } from '../options/rules.ts';
+import { withTimeLimit } from '../http/timers.ts';
+import { assertSync, isObject, isString, wrongReturnValue } from '../options/rules.ts';
 import { IDEMPOTENCY_OPTIONS } from '../options/scopes.ts';
 import { type Claim, type KeyStore, type KeyUse, MemoryKeys, RedisKeys } from './keys.ts';
 import type { IdempotencySettings } from './options.ts';
-import { type Compile, fingerprint, MutationPlan, type RootField } from './plan.ts';
 
-/** A mutation that is prepared, and its plan once it was needed. */
-export interface IdempotentOperation {
+/** A prepared mutation. */
+export interface Mutation {
   readonly prepared: PreparedOperation;
-  readonly compile: Compile;
   readonly formatErrors: EngineSettings['formatErrors'];
-  plan: MutationPlan | undefined;
+  /** What each fingerprint begins with; undefined before the first. */
+  text?: string;
 }
 
-/** A root field with its key. */
-interface KeyedField {
-  readonly field: RootField;
-  readonly use: KeyUse;
-}
+/** What a request says about its key, which belongs to one field: equal keys of other fields are other keys. */
+type Key =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'key'; readonly field: string; readonly value: string }
+  | { readonly kind: 'refused'; readonly error: GraphQLError };
+
+type Claimed = Claim | { readonly kind: 'unavailable' };
 
 /** 1 to 255 visible ASCII characters: a repeated header is joined with a space, and thus refused. */
 const KEY = /^[\x21-\x7e]{1,255}$/;
@@ -38,8 +43,6 @@ const HEADER = 'idempotency-key';
 const MAX_RESULT_LENGTH = 8 * 1024 * 1024;
 /** The response waits no longer for the store of its result. */
 const STORE_MILLISECONDS = 2000;
-/** How long the check of Redis at the start waits for its connection. */
-const START_MILLISECONDS = 30_000;
 /** Milliseconds between two attempts. */
 const PAUSE = { first: 20, last: 500 };
 
@@ -51,85 +54,68 @@ export class IdempotentMutations {
   /** Whether the store has failed, which is reported once. */
   #hasFailed = false;
 
-  private constructor(settings: IdempotencySettings, store: KeyStore, report: (error: unknown) => void) {
+  constructor(settings: IdempotencySettings, report: (error: unknown) => void) {
+    const { store, retention } = settings;
     this.#settings = settings;
-    this.#store = store;
+    this.#store = store === undefined ? new MemoryKeys(retention) : new RedisKeys(store, settings);
     this.#report = report;
+    if (store !== undefined) this.#tryStore();
   }
 
-  static async create(
-    settings: IdempotencySettings,
-    report: (error: unknown) => void,
-  ): Promise<IdempotentMutations> {
-    const { store } = settings;
-    const keys = store === undefined ? await MemoryKeys.create(settings) : new RedisKeys(store, settings);
-    const created = new IdempotentMutations(settings, keys, report);
-    if (store !== undefined) void created.#checkAtStart();
-    return created;
+  /** Reports a Redis that may evict keys before the first request. */
+  #tryStore(): void {
+    const use = { id: 'start', print: '', owner: randomUUID() };
+    void this.#insist(async () => {
+      await this.#store.claim(use);
+      await this.#store.release(use);
+    });
   }
 
-  execute(operation: IdempotentOperation, inputs: ExecutionInputs): MaybePromise<ExecutionOutcome> {
-    operation.plan ??= new MutationPlan(operation.prepared);
-    const { plan } = operation;
-    const fields = plan.fields(inputs.variableValues ?? {});
-    const keys = this.#keysOf(plan, fields, inputs);
-    if (keys instanceof Refusal) return keys.outcome(operation, inputs);
-    if (keys.size === 0) return operation.prepared.execute(inputs);
-    return this.#executeOnce(operation, fields, keys, inputs);
+  execute(mutation: Mutation, inputs: ExecutionInputs): MaybePromise<ExecutionOutcome> {
+    const key = this.#keyOf(mutation.prepared, inputs);
+    if (key.kind === 'none') return mutation.prepared.execute(inputs);
+    if (key.kind === 'refused') return refuse(key.error, mutation, inputs.origin);
+    return this.#executeOnce(mutation, key, inputs);
   }
 
-  /** Returns the keys of the fields that have one, each with what separates it from equal keys of other uses. */
-  #keysOf(
-    plan: MutationPlan,
-    fields: readonly RootField[],
-    inputs: ExecutionInputs,
-  ): ReadonlyMap<RootField, string> | Refusal {
-    const header = headerOf(inputs);
-    const keys = new Map<RootField, string>();
-    const counts = new Map<string, number>();
-    for (const field of fields) {
-      const { name } = field;
-      const given = plan.keysOf(field, inputs.variableValues ?? {});
-      const [own = header] = given;
-      if (own === undefined) {
-        if (this.#requires(name)) return missingKey(name);
-        continue;
-      }
-      if (new Set(given).size > 1 || !isString(own) || !KEY.test(own)) return wrongKey(name);
-      // The header is the key of the whole request, so it is counted which use of it this is.
-      const count = counts.get(name) ?? 0;
-      counts.set(name, count + 1);
-      const { request = '', variables = '' } = inputs.index ?? {};
-      keys.set(field, given.length > 0 ? own : `${own} ${request} ${variables} ${count}`);
+  #keyOf(prepared: PreparedOperation, { variableValues = {}, index, origin }: ExecutionInputs): Key {
+    const variable = variablesOf(prepared, variableValues);
+    const fields = rootFields(prepared, variable);
+    const [own, second] = fields.flatMap((field) => keysAt(field, variable));
+    if (second !== undefined) {
+      const message = 'Only one field of an operation may have @idempotent; send one operation for each key';
+      return refused('KEY_INVALID', message);
     }
-    return keys;
-  }
-
-  #requires(name: string): boolean {
+    if (own !== undefined) return checked(own);
+    const names = fields.map(({ name }) => name.value).filter((name) => !name.startsWith('__'));
+    const [first] = names;
+    const value = headerOf(origin);
+    if (value !== undefined && first !== undefined) {
+      // It is the key of the whole request, and thus of each operation of a batch.
+      const { request = '', variables = '' } = index ?? {};
+      return checked({ field: first, value }, ` ${request} ${variables}`);
+    }
     const { required } = this.#settings;
-    return typeof required === 'boolean' ? required && !name.startsWith('__') : required.includes(name);
+    const name = names.find((each) => (typeof required === 'boolean' ? required : required.includes(each)));
+    if (name === undefined) return { kind: 'none' };
+    const message = `The field "${name}" needs a key: send @idempotent(key:) or the header Idempotency-Key`;
+    return refused('KEY_REQUIRED', message);
   }
 
   async #executeOnce(
-    operation: IdempotentOperation,
-    fields: readonly RootField[],
-    keys: ReadonlyMap<RootField, string>,
+    mutation: Mutation,
+    { field, value }: Key & { readonly kind: 'key' },
     inputs: ExecutionInputs,
   ): Promise<ExecutionOutcome> {
-    const plan = operation.plan as MutationPlan;
-    const user = this.#userOf(inputs);
-    const keyed: KeyedField[] = [];
-    for (const [field, key] of keys) {
-      const print = await fingerprint(plan, field, inputs.variableValues ?? {});
-      const id = createHash('sha256')
-        .update(JSON.stringify([user, field.name, key]))
-        .digest('base64url');
-      if (keyed.some(({ use }) => use.id === id)) return wrongKey(field.name).outcome(operation, inputs);
-      keyed.push({ field, use: { id, print, owner: randomUUID() } });
-    }
-    const claims = await this.#claimAll(keyed, inputs);
-    if (claims instanceof Refusal) return claims.outcome(operation, inputs);
-    return this.#run({ ...operation, plan }, fields, claims, inputs);
+    const { prepared } = mutation;
+    const scope = JSON.stringify([this.#userOf(inputs), field, value]);
+    const id = createHash('sha256').update(scope).digest('base64url');
+    const use = { id, print: await fingerprint(mutation, inputs.variableValues ?? {}), owner: randomUUID() };
+    const claim = await this.#claim(use, inputs.origin);
+    if (claim.kind === 'free') return this.#run(prepared, use, inputs);
+    if (claim.kind !== 'done') return refuse(conflict(claim.kind, field), mutation, inputs.origin);
+    inputs.setHeader?.('idempotency-replayed', 'true');
+    return fromStored(claim.result);
   }
 
   #userOf({ origin, contextValue }: ExecutionInputs): unknown {
@@ -140,33 +126,12 @@ export class IdempotentMutations {
     throw wrongReturnValue(IDEMPOTENCY_OPTIONS, 'user', user, 'a string, a number, or null');
   }
 
-  /** Takes all keys before anything is executed, in one order: two operations never wait for each other. */
-  async #claimAll(
-    keyed: readonly KeyedField[],
-    inputs: ExecutionInputs,
-  ): Promise<ReadonlyMap<RootField, Claimed> | Refusal> {
-    const claims = new Map<RootField, Claimed>();
-    const sorted = [...keyed].sort((a, b) => (a.use.id < b.use.id ? -1 : 1));
-    for (const { field, use } of sorted) {
-      const claim = await this.#claim(use, inputs);
-      if (claim.kind === 'free' || claim.kind === 'done') {
-        claims.set(field, { claim, use });
-        continue;
-      }
-      for (const taken of claims.values()) {
-        if (taken.claim.kind === 'free') void this.#insist(() => this.#store.release(taken.use));
-      }
-      return refusalOf(claim.kind, field.name);
-    }
-    return claims;
-  }
-
   /** Takes a key, or waits for the operation that has it, or for the store. */
-  async #claim(use: KeyUse, { origin }: ExecutionInputs): Promise<Claim | { readonly kind: 'unavailable' }> {
+  async #claim(use: KeyUse, origin: ErrorOrigin | undefined): Promise<Claimed> {
     const end = performance.now() + this.#settings.wait;
     let isUncertain = false;
-    for (let pause = PAUSE.first; ; pause = Math.min(pause * 2, PAUSE.last)) {
-      let claim: Claim | { readonly kind: 'unavailable' } = { kind: 'unavailable' };
+    for (let pause = PAUSE.first; ; pause = longer(pause)) {
+      let claim: Claimed = { kind: 'unavailable' };
       const { problem } = this.#store;
       try {
         if (problem !== undefined) throw problem;
@@ -177,97 +142,50 @@ export class IdempotentMutations {
         this.#fail(error);
       }
       const isWaiting = claim.kind === 'running' || claim.kind === 'unavailable';
-      if (isWaiting && performance.now() + pause < end && origin?.aborted !== true) {
-        await delay(pause);
-        continue;
+      if (!isWaiting || performance.now() + pause >= end || origin?.aborted === true) {
+        // Redis may have executed a command whose reply was lost.
+        if (claim.kind === 'unavailable' && isUncertain) void this.#insist(() => this.#store.release(use));
+        return claim;
       }
-      // Redis may have executed a command whose reply was lost.
-      if (claim.kind === 'unavailable' && isUncertain) void this.#insist(() => this.#store.release(use));
-      return claim;
+      await delay(pause);
     }
   }
 
   async #run(
-    { plan, prepared, compile }: RunOf,
-    fields: readonly RootField[],
-    claims: ReadonlyMap<RootField, Claimed>,
+    { execute }: PreparedOperation,
+    use: KeyUse,
     inputs: ExecutionInputs,
   ): Promise<ExecutionOutcome> {
     // The result is stored whole, also if the client does not wait for it.
     inputs.incremental = undefined;
     inputs.outlivesClient = true;
-    const running = new Set<KeyUse>();
-    for (const { claim, use } of claims.values()) if (claim.kind === 'free') running.add(use);
-    const timer = setInterval(() => this.#renewAll(running), this.#settings.lease / 3).unref();
-    const outcomes: ExecutionOutcome[] = [];
-    try {
-      for (const field of fields) {
-        const execute = fields.length === 1 ? prepared.execute : plan.executeOf(field, compile);
-        const outcome = await this.#executeField(execute, claims.get(field), inputs, running);
-        outcomes.push(outcome);
-        // As within one execution: after a null that reaches the data, no other field is executed.
-        if (fields.length > 1 && parse(outcome).data == null) break;
-      }
-    } finally {
-      clearInterval(timer);
-      for (const use of running) void this.#insist(() => this.#store.release(use));
-    }
-    return outcomes.length === 1 ? (outcomes[0] as ExecutionOutcome) : merge(outcomes);
-  }
-
-  /** Executes a field and stores its result, or returns the result that is stored. */
-  async #executeField(
-    execute: ExecuteOperation,
-    claimed: Claimed | undefined,
-    inputs: ExecutionInputs,
-    running: Set<KeyUse>,
-  ): Promise<ExecutionOutcome> {
-    if (claimed === undefined) return execute(inputs);
-    const { claim, use } = claimed;
-    if (claim.kind === 'done') {
-      inputs.setHeader?.('idempotency-replayed', 'true');
-      return fromStored(claim.result);
-    }
-    let result: string | undefined;
+    const renew = async (): Promise<unknown> => this.#store.renew(use);
+    const timer = setInterval(() => renew().catch(ignore), this.#settings.lease / 3).unref();
+    // After an exception it is not known how far the operation came.
+    let end = (): MaybePromise<unknown> => this.#store.complete(use, undefined);
     try {
       const outcome = await execute(inputs);
+      const result = toStored(outcome);
       // Invalid variables: no resolver was called.
-      if (outcome.kind === 'refused') return outcome;
-      result = toStored(outcome);
-      running.delete(use);
-      await this.#keep(use, result);
+      const wasRefused = outcome.kind === 'refused';
+      end = () => (wasRefused ? this.#store.release(use) : this.#store.complete(use, result));
       return outcome;
-    } catch (error) {
-      // How far it came is not known.
-      running.delete(use);
-      await this.#keep(use, undefined);
-      throw error;
+    } finally {
+      clearInterval(timer);
+      await withTimeLimit(this.#insist(end), STORE_MILLISECONDS, () => new Error('late')).catch(ignore);
     }
   }
 
-  #renewAll(running: ReadonlySet<KeyUse>): void {
-    for (const use of running) attempt(() => this.#store.renew(use)).catch(() => undefined);
-  }
-
-  /** Stores a result. The response waits for it, but not for long if the store is unavailable. */
-  async #keep(use: KeyUse, result: string | undefined): Promise<void> {
-    const timeout = new AbortController();
-    const late = delay(STORE_MILLISECONDS, undefined, { signal: timeout.signal, ref: false });
-    await Promise.race([this.#insist(() => this.#store.complete(use, result)), late.catch(() => undefined)]);
-    timeout.abort();
-  }
-
-  /** Repeats a call until the store has executed it, or the key has ended. Never rejects. */
+  /** Repeats a call until the store is available and has executed it, or the key has ended. Never rejects. */
   async #insist(call: () => MaybePromise<unknown>): Promise<void> {
     const end = performance.now() + this.#settings.retention;
-    for (let pause = PAUSE.first; performance.now() < end; pause = Math.min(pause * 2, PAUSE.last)) {
+    for (let pause = PAUSE.first; performance.now() < end; pause = longer(pause)) {
       try {
-        await call();
-        return;
+        if (this.#store.problem === undefined) return void (await call());
       } catch (error) {
         this.#fail(error);
-        await delay(pause, undefined, { ref: false });
       }
+      await delay(pause, undefined, { ref: false });
     }
   }
 
@@ -275,90 +193,135 @@ export class IdempotentMutations {
     if (!this.#hasFailed) this.#report(error);
     this.#hasFailed = true;
   }
-
-  /** Reports a Redis that may evict keys before the first request. */
-  async #checkAtStart(): Promise<void> {
-    const use = { id: 'start', print: '', owner: randomUUID() };
-    const end = performance.now() + START_MILLISECONDS;
-    while (this.#store.problem !== undefined && performance.now() < end) {
-      await delay(PAUSE.last, undefined, { ref: false });
-    }
-    try {
-      await this.#store.claim(use);
-      await this.#store.release(use);
-    } catch (error) {
-      this.#fail(error);
-    }
-  }
 }
 
-type RunOf = Pick<IdempotentOperation, 'prepared' | 'compile'> & { readonly plan: MutationPlan };
-
-/** A key that the operation has taken, or whose result is stored. */
-interface Claimed {
-  readonly claim: Claim;
-  readonly use: KeyUse;
-}
-
-/** Also an exception becomes a rejection. */
-const attempt = async (call: () => MaybePromise<unknown>): Promise<unknown> => call();
+const longer = (pause: number): number => Math.min(pause * 2, PAUSE.last);
+const ignore = (): void => undefined;
 
 /** The header of an HTTP request. That of a WebSocket's upgrade would be the key of all its operations. */
-function headerOf({ origin }: ExecutionInputs): string | undefined {
+function headerOf(origin: ErrorOrigin | undefined): string | undefined {
   const value = origin?.socket === undefined ? origin?.request?.headers[HEADER] : undefined;
   if (value === undefined || Array.isArray(value)) return value?.join(' ');
   // The draft of the header has a string in quotes, which most clients omit.
   return /^".*"$/.test(value) ? value.slice(1, -1) : value;
 }
 
-/** An operation that is not executed. */
-class Refusal {
-  readonly #error: GraphQLError;
-  readonly #status: number;
-
-  constructor(status: number, code: string, message: string, headers: Record<string, string> = {}) {
-    this.#status = status;
-    this.#error = new GraphQLError(message, { extensions: { code, http: { status, headers } } });
-  }
-
-  outcome({ formatErrors }: IdempotentOperation, { origin }: ExecutionInputs): ExecutionOutcome {
-    const errors = [this.#error];
-    const body = JSON.stringify({ errors: formatErrors(errors, origin) });
-    return { kind: 'refused', body, errors, status: this.#status };
-  }
+function checked({ field, value }: Given, place = ''): Key {
+  if (isString(value) && KEY.test(value)) return { kind: 'key', field, value: `${value}${place}` };
+  return refused('KEY_INVALID', `The key of the field "${field}" needs 1 to 255 visible ASCII characters`);
 }
 
-const missingKey = (name: string): Refusal =>
-  new Refusal(
-    400,
-    'IDEMPOTENCY_KEY_REQUIRED',
-    `The field "${name}" needs a key: send @idempotent(key:) or the header Idempotency-Key`,
-  );
+type Variable = (name: string) => unknown;
 
-const wrongKey = (name: string): Refusal =>
-  new Refusal(
-    400,
-    'IDEMPOTENCY_KEY_INVALID',
-    `The field "${name}" needs one key of its own, with 1 to 255 visible ASCII characters`,
-  );
+/** Returns the function that reads a variable, before its coercion. */
+const variablesOf =
+  (
+    { operation: { variableDefinitions = [] } }: PreparedOperation,
+    given: Readonly<Record<string, unknown>>,
+  ): Variable =>
+  (name) => {
+    if (Object.hasOwn(given, name)) return given[name];
+    const definition = variableDefinitions.find(({ variable }) => variable.name.value === name);
+    const node = definition?.defaultValue;
+    return node?.kind === Kind.STRING || node?.kind === Kind.BOOLEAN ? node.value : undefined;
+  };
 
-function refusalOf(kind: 'running' | 'unknown' | 'other' | 'unavailable', name: string): Refusal {
-  const subject = `The key of the field "${name}"`;
-  const soon = { 'retry-after': '1' };
-  if (kind === 'other') {
-    const message = `${subject} was used for another request: the selection, arguments, variables and files must be equal`;
-    return new Refusal(422, 'IDEMPOTENCY_KEY_REUSED', message);
+/** The fields at the root of an operation that its variables include. */
+function rootFields({ document, operation }: PreparedOperation, variable: Variable): FieldNode[] {
+  const fragments = fragmentsOf(document);
+  const fieldsOf = (set: SelectionSetNode | undefined): FieldNode[] =>
+    (set?.selections ?? []).flatMap((node) => {
+      if (!isIncluded(node.directives, variable)) return [];
+      if (node.kind === Kind.FIELD) return [node];
+      const fragment = node.kind === Kind.INLINE_FRAGMENT ? node : fragments.get(node.name.value);
+      return fieldsOf(fragment?.selectionSet);
+    });
+  return fieldsOf(operation.selectionSet);
+}
+
+/** A key as it was sent. */
+interface Given {
+  readonly field: string;
+  readonly value: unknown;
+}
+
+/** The values of `@idempotent(key:)` at a field. */
+const keysAt = ({ name, directives = [] }: FieldNode, variable: Variable): Given[] =>
+  directives
+    .filter((directive) => directive.name.value === 'idempotent')
+    .map(({ arguments: [argument] = [] }) => {
+      const node = argument?.value;
+      const value =
+        node?.kind === Kind.VARIABLE ? variable(node.name.value) : node?.kind === Kind.STRING && node.value;
+      return { field: name.value, value };
+    });
+
+/** Returns the fingerprint of a request: of its operation, its variables, and the contents of its files. */
+async function fingerprint(
+  mutation: Mutation,
+  variables: Readonly<Record<string, unknown>>,
+): Promise<string> {
+  const { document, operation, errorMode = '' } = mutation.prepared;
+  mutation.text ??= [errorMode, ...[operation, ...fragmentsOf(document).values()].map(print)].join('\n');
+  const names = (operation.variableDefinitions ?? []).map(({ variable }) => variable.name.value);
+  const used = names.filter((name) => Object.hasOwn(variables, name)).map((name) => [name, variables[name]]);
+  const files: UploadedFile[] = [];
+  const hash = createHash('sha256').update(`${mutation.text}\n${canonical(Object.fromEntries(used), files)}`);
+  for (const { filename, mimetype, createReadStream } of files) {
+    const content = createHash('sha256');
+    for await (const chunk of createReadStream()) content.update(chunk);
+    hash.update(JSON.stringify([filename, mimetype, content.digest('hex')]));
   }
-  if (kind === 'running') {
-    const message = `${subject} belongs to a request in progress; repeat the request later`;
-    return new Refusal(409, 'IDEMPOTENCY_IN_PROGRESS', message, soon);
-  }
-  if (kind === 'unknown') {
-    const message = `${subject} belongs to a request that has failed, possibly after it had an effect; check that before you send another key`;
-    return new Refusal(409, 'IDEMPOTENCY_UNKNOWN', message);
-  }
-  const message = `${subject} cannot be checked now; repeat the request later`;
-  return new Refusal(503, 'IDEMPOTENCY_UNAVAILABLE', message, soon);
+  return hash.digest('base64url');
+}
+
+/** JSON text with the members of objects in the order of their names. Files are collected. */
+function canonical(value: unknown, files: UploadedFile[]): string {
+  if (Array.isArray(value)) return `[${value.map((item) => canonical(item, files)).join()}]`;
+  if (!isObject(value)) return JSON.stringify(value) ?? 'null';
+  if (isFile(value)) return `file ${files.push(value)}`;
+  const members = Object.keys(value).sort();
+  return `{${members.map((name) => `${JSON.stringify(name)}:${canonical(value[name], files)}`).join()}}`;
+}
+
+const isFile = (value: object): value is UploadedFile => Object.hasOwn(value, UPLOADED);
+
+const CONFLICTS = {
+  running: [409, 'IN_PROGRESS', 'belongs to a request in progress; repeat the request later'],
+  unknown: [
+    409,
+    'UNKNOWN',
+    'belongs to a request that has failed, possibly after it had an effect; check that before you send another key',
+  ],
+  other: [
+    422,
+    'KEY_REUSED',
+    'was used for another request: the selection, arguments, variables and files must be equal',
+  ],
+  unavailable: [503, 'UNAVAILABLE', 'cannot be checked now; repeat the request later'],
+} as const;
+
+function conflict(kind: keyof typeof CONFLICTS, field: string): GraphQLError {
+  const [status, code, reason] = CONFLICTS[kind];
+  const headers = kind === 'running' || kind === 'unavailable' ? { 'retry-after': '1' } : {};
+  return errorOf(status, code, `The key of the field "${field}" ${reason}`, headers);
+}
+
+const refused = (code: string, message: string): Key => ({
+  kind: 'refused',
+  error: errorOf(400, code, message),
+});
+
+const errorOf = (status: number, code: string, message: string, headers = {}): GraphQLError =>
+  new GraphQLError(message, { extensions: { code: `IDEMPOTENCY_${code}`, http: { status, headers } } });
+
+function refuse(
+  error: GraphQLError,
+  { formatErrors }: Mutation,
+  origin: ErrorOrigin | undefined,
+): ExecutionOutcome {
+  const body = JSON.stringify({ errors: formatErrors([error], origin) });
+  return { kind: 'refused', body, errors: [error] };
 }
 
 /** The text that is stored: what the errors say about the response, and the body. Undefined if it cannot be stored. */
@@ -383,31 +346,3 @@ function fromStored(result: string): ExecutionOutcome {
 
 /** Some packages declare the type of `http`. */
 const toExtensions = (http: unknown): Record<string, unknown> => ({ http });
-
-/** The members of a response. */
-interface Members {
-  readonly data?: object | null;
-  readonly errors?: readonly object[];
-  readonly extensions?: object;
-}
-
-const parse = ({ body }: ExecutionOutcome): Members => JSON.parse(body.toString());
-
-/** Joins the results of the root fields of one operation. */
-function merge(outcomes: readonly ExecutionOutcome[]): ExecutionOutcome {
-  const parts = outcomes.map(parse);
-  for (const outcome of outcomes) outcome.release?.();
-  const errors = parts.flatMap((part) => part.errors ?? []);
-  const isWhole = parts.every(({ data }) => data != null);
-  const extensions = Object.assign({}, ...parts.map((part) => part.extensions));
-  const body = JSON.stringify({
-    ...(errors.length > 0 && { errors }),
-    data: isWhole ? Object.assign({}, ...parts.map(({ data }) => data)) : null,
-    ...(Object.keys(extensions).length > 0 && { extensions }),
-  });
-  return {
-    kind: errors.length > 0 ? 'partial' : 'data',
-    body,
-    errors: outcomes.flatMap((outcome) => outcome.errors),
-  };
-}

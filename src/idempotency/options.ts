@@ -78,17 +78,17 @@ export function createIdempotency(
   if (schema instanceof GraphQLSchema) assertRequired(settings, schema);
   const mutations = new LazyPackage(async () => {
     const { IdempotentMutations } = await import('./mutations.ts');
-    return IdempotentMutations.create(settings, report);
+    return new IdempotentMutations(settings, report);
   });
   mutations.preload();
   return {
     withDirective,
     rule: rootFieldsOnly,
-    idempotent: (prepared, { formatErrors }, compile) => {
+    idempotent: (prepared, { formatErrors }) => {
       if (prepared.operation.operation !== 'mutation') return prepared.execute;
-      const operation = { prepared, compile, formatErrors, plan: undefined };
+      const mutation = { prepared, formatErrors };
       return (inputs) =>
-        settle(mutations.value ?? mutations.load(), (loaded) => loaded.execute(operation, inputs));
+        settle(mutations.value ?? mutations.load(), (loaded) => loaded.execute(mutation, inputs));
     },
   };
 }

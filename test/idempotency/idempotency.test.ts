@@ -46,7 +46,7 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
     expect((await pay(service, 'a', 7, { 'x-user': 'two' })).replayed).toBe(true);
   });
 
-  it('the header Idempotency-Key is the key of each root field', async () => {
+  it('the header Idempotency-Key is the key of all fields of an operation', async () => {
     const service = await start();
     const query = 'mutation { a: pay(amount: 1) { id } b: pay(amount: 2) { id } }';
     const headers = { 'idempotency-key': '"8e03978e"' };
@@ -59,32 +59,30 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
     expect(service.effects.count).toBe(2);
   });
 
-  it('each root field with its own key is executed and repeated for itself', async () => {
+  it('a key covers the other fields of its operation too, and a second key is refused with 400', async () => {
     const service = await start();
     const field = (alias: string, key: string) =>
       `${alias}: pay(amount: 1) @idempotent(key: "${key}") { id }`;
-    await service.post({ query: `mutation { ${field('a', 'x')} }` });
-    const both = await service.post({
-      query: `mutation { ${field('b', 'y')} ${field('a', 'x')} __typename }`,
-    });
-    expect([both.replayed, both.data]).toEqual([
-      true,
-      { b: { id: '2' }, a: { id: '1' }, __typename: 'Mutation' },
-    ]);
-    expect(Object.keys(both.data ?? {})).toEqual(['b', 'a', '__typename']);
-    const twice = await service.post({ query: `mutation { ${field('a', 'z')} ${field('b', 'z')} }` });
-    expect([twice.status, twice.codes]).toEqual([400, ['IDEMPOTENCY_KEY_INVALID']]);
+    const query = `mutation { b: refund(amount: 2) { id } ${field('a', 'x')} __typename }`;
+    const first = await service.post({ query });
+    expect(first.data).toEqual({ b: { id: '1' }, a: { id: '2' }, __typename: 'Mutation' });
+    const second = await service.post({ query });
+    expect([second.replayed, second.body]).toEqual([true, first.body]);
+    expect((await service.post({ query: `mutation { ${field('a', 'x')} }` })).status).toBe(422);
+    for (const key of ['y', 'z']) {
+      const both = await service.post({ query: `mutation { ${field('a', 'z')} ${field('b', key)} }` });
+      expect([both.status, both.codes]).toEqual([400, ['IDEMPOTENCY_KEY_INVALID']]);
+      expect(both.body).toContain('one operation for each key');
+    }
     expect(service.effects.count).toBe(2);
   });
 
   it('a failed field of several ends the operation as without keys', async () => {
     const service = await start();
-    const query = (keys: boolean) =>
-      `mutation { a: refund(amount: 1) ${keys ? '@idempotent(key: "k1")' : ''} { amount }
-        b: fail ${keys ? '@idempotent(key: "k2")' : ''} { id }
-        c: refund(amount: 3) { amount } }`;
-    const plain = await service.post({ query: query(false) });
-    const keyed = await service.post({ query: query(true) });
+    const query = (key: string) =>
+      `mutation { a: refund(amount: 1) { amount } b: fail { id } c: refund(amount: 3) ${key} { amount } }`;
+    const plain = await service.post({ query: query('') });
+    const keyed = await service.post({ query: query('@idempotent(key: "k1")') });
     expect(keyed.body).toBe(plain.body);
   });
 
