@@ -48,25 +48,12 @@ const RULES: Rules<Given> = {
 
 const HISTORY_RULES: Rules<HistoryLimits> = { length: positive(1000), age: duration(300_000) };
 
-const POOL_OPTION = 'create the pool with it: postgres(new pg.Pool({ connectionString }))';
-const REPLACED = {
-  connectionString: POOL_OPTION,
-  host: POOL_OPTION,
-  database: POOL_OPTION,
-  max: POOL_OPTION,
-  client: 'pass it to publish: events.publish(topic, payload, { client })',
-  prefix: 'it is an option of createPubSub',
-  table: 'use schema',
-  length: 'it is called "history.length"',
-  age: 'it is called "history.age"',
-};
-
 export function resolvePostgresOptions(
   pool: PostgresPool,
   options: PostgresOptions | undefined,
 ): PostgresSettings {
   if (!isPool(pool)) throw wrongArgument(POSTGRES_OPTIONS, 'pool', pool, POOL);
-  const given = resolveOptions<Given>(POSTGRES_OPTIONS, options, RULES, REPLACED);
+  const given = resolveOptions<Given>(POSTGRES_OPTIONS, options, RULES);
   return {
     ...given,
     pool,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { PostgresClient, PostgresPool } from '../../types/postgres.ts';
+import { withTimeLimit } from '../http/timers.ts';
 import type { PostgresSettings } from './options.ts';
 import type { Statements } from './sql.ts';
 
@@ -127,11 +128,7 @@ async function connect(pool: PostgresPool, commandTimeout: number): Promise<Post
   try {
     return await inTime(connecting, commandTimeout);
   } catch (error) {
-    if (isTimeout(error))
-      connecting.then(
-        (client) => client.release(),
-        () => undefined,
-      );
+    if (isTimeout(error)) connecting.then((client) => client.release()).catch(() => undefined);
     throw error;
   }
 }
@@ -142,15 +139,10 @@ const NO_NOTIFICATIONS = 'ERR_POSTGRES_LISTEN';
 const isTimeout = (error: unknown): error is Error => (error as { code?: unknown }).code === TIMEOUT;
 
 /** Rejects if a promise does not settle in time. */
-export function inTime<T>(promise: Promise<T>, milliseconds: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      const error = new Error(`PostgreSQL did not reply within ${milliseconds} ms`);
-      reject(Object.assign(error, { code: TIMEOUT }));
-    }, milliseconds);
-    promise.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
-}
+export const inTime = <T>(promise: Promise<T>, milliseconds: number): Promise<T> =>
+  withTimeLimit(promise, milliseconds, () =>
+    Object.assign(new Error(`PostgreSQL did not reply within ${milliseconds} ms`), { code: TIMEOUT }),
+  );
 
 /**
  * Whether PostgreSQL will reply with this error again: invalid authorization, no such database, no permission, no such
@@ -160,7 +152,3 @@ export function isRefusal(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return code === NO_NOTIFICATIONS || /^(?:28|3D|3F|42)[0-9A-Z]{3}$/.test(String(code));
 }
-
-/** Whether PostgreSQL has refused one of the values of a statement: its data, or a limit of its program. */
-export const isValueError = (error: unknown): boolean =>
-  /^(?:22|54)[0-9A-Z]{3}$/.test(String((error as { code?: unknown }).code));
