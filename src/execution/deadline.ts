@@ -148,8 +148,8 @@ export class TimeLimit {
             resolve(outcome);
             return;
           }
-          const rest = new TimedRest(outcome.rest, inputs, { clear, createError: this.createError });
-          expire = () => rest.expire();
+          const rest = this.#timedRest(outcome.rest, inputs, clear);
+          expire = rest.expire;
           resolve(withRest(outcome, rest));
         },
         (error: unknown) => {
@@ -164,11 +164,43 @@ export class TimeLimit {
   /** The first payload was there at once. */
   #boundRest(outcome: ExecutionOutcome, inputs: TimedInputs): ExecutionOutcome {
     const clear = (): void => this.#deadlines.clear(onTimeout);
-    const { createError } = this;
-    const rest = new TimedRest(outcome.rest as RemainingResults, inputs, { clear, createError });
-    const onTimeout = (): void => rest.expire();
+    const rest = this.#timedRest(outcome.rest as RemainingResults, inputs, clear);
+    const onTimeout = rest.expire;
     this.#deadlines.set(onTimeout);
     return withRest(outcome, rest);
+  }
+
+  /** Returns payloads that end with an error after `expire`. `clear` is called when they have ended before. */
+  #timedRest(rest: RemainingResults, inputs: TimedInputs, clear: () => void): TimedRest {
+    let fail = (_error: unknown): void => undefined;
+    const expired = new Promise<never>((_, reject) => {
+      fail = reject;
+    });
+    expired.catch(ignore);
+    return {
+      get openIds() {
+        return rest.openIds;
+      },
+      async next() {
+        try {
+          const item = await Promise.race([expired, rest.next()]);
+          if (item.done === true) clear();
+          return item;
+        } catch (error) {
+          clear();
+          throw error;
+        }
+      },
+      return() {
+        clear();
+        return rest.return();
+      },
+      expire: () => {
+        fail(this.createError(inputs.origin));
+        void inputs.expired();
+        rest.return().catch(ignore);
+      },
+    };
   }
 
   #outcome(origin: ErrorOrigin | undefined): ExecutionOutcome {
@@ -297,9 +329,8 @@ class TimedInputs implements Complete<ExecutionInputs> {
 
 const timeoutReason = (): DOMException => new DOMException('The operation took too long', 'TimeoutError');
 
-interface RestTimer {
-  clear(): void;
-  createError(origin: ErrorOrigin | undefined): GraphQLError;
+interface TimedRest extends RemainingResults {
+  readonly expire: () => void;
 }
 
 function withRest(outcome: ExecutionOutcome, rest: RemainingResults): ExecutionOutcome {
@@ -311,53 +342,4 @@ function withRest(outcome: ExecutionOutcome, rest: RemainingResults): ExecutionO
       return outcome.errors;
     },
   };
-}
-
-/** Payloads that end with an error when the time of the whole operation has elapsed. */
-class TimedRest implements RemainingResults {
-  readonly #rest: RemainingResults;
-  readonly #inputs: TimedInputs;
-  readonly #timer: RestTimer;
-  #error: GraphQLError | undefined;
-  /** Rejects the call of `next` that waits. */
-  #reject: ((error: unknown) => void) | undefined;
-
-  constructor(rest: RemainingResults, inputs: TimedInputs, timer: RestTimer) {
-    this.#rest = rest;
-    this.#inputs = inputs;
-    this.#timer = timer;
-  }
-
-  get openIds(): ReadonlySet<string> | undefined {
-    return this.#rest.openIds;
-  }
-
-  next(): Promise<IteratorResult<string, undefined>> {
-    if (this.#error !== undefined) return Promise.reject(this.#error);
-    return new Promise((resolve, reject) => {
-      this.#reject = reject;
-      this.#rest.next().then(
-        (item) => {
-          if (item.done === true) this.#timer.clear();
-          resolve(item);
-        },
-        (error: unknown) => {
-          this.#timer.clear();
-          reject(error);
-        },
-      );
-    });
-  }
-
-  return(): Promise<IteratorResult<string, undefined>> {
-    this.#timer.clear();
-    return this.#rest.return();
-  }
-
-  expire(): void {
-    this.#error = this.#timer.createError(this.#inputs.origin);
-    this.#reject?.(this.#error);
-    void this.#inputs.expired();
-    this.#rest.return().catch(ignore);
-  }
 }
