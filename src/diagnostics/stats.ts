@@ -5,6 +5,7 @@ import {
   performance,
 } from 'node:perf_hooks';
 import type { BudgetStats, CacheStats, EventLoopStats, ProcessStats } from '../../types/server.ts';
+import { Registry } from './registry.ts';
 
 /** Returns the current numbers of the process. */
 export function readProcessStats(): ProcessStats {
@@ -101,27 +102,18 @@ interface Gauge {
  */
 export type GaugeKind = 'documents' | 'responses' | 'files' | 'uploads' | 'live';
 
-const gauges = new WeakMap<object, Gauge>();
-let owners: WeakRef<object>[] = [];
-/** The number of owners at which those that were collected are removed: a handler per request creates many. */
-let limit = 64;
+const gauges = new Registry<Gauge>();
 
 /** Registers the numbers of `owner`, which the gauge may reference: it does not keep the owner alive. */
 export function registerGauge(owner: object, gauge: Gauge): void {
-  gauges.set(owner, gauge);
-  owners.push(new WeakRef(owner));
-  if (owners.length < limit) return;
-  owners = owners.filter((reference) => reference.deref() !== undefined);
-  limit = Math.max(64, 2 * owners.length);
+  gauges.add(owner, gauge);
 }
 
 /** Returns the sums of the numbers of all parts of a kind. */
 export function readGauges(kind: GaugeKind): Record<string, number> {
   const sums: Record<string, number> = {};
-  for (const reference of owners) {
-    const owner = reference.deref();
-    const gauge = owner === undefined ? undefined : gauges.get(owner);
-    if (gauge?.kind !== kind) continue;
+  for (const gauge of gauges.values) {
+    if (gauge.kind !== kind) continue;
     for (const [name, value] of Object.entries(gauge.read())) sums[name] = (sums[name] ?? 0) + value;
   }
   return sums;

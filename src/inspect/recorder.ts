@@ -7,11 +7,10 @@ import type {
   Latencies,
   OperationFigures,
 } from '../../types/inspect.ts';
-import { readDeprecatedUse } from '../diagnostics/deprecated.ts';
 import type { ResponseEvent } from '../diagnostics/events.ts';
 import { readError } from '../diagnostics/logging.ts';
+import { deprecatedUses, offeredTools, readAll } from '../diagnostics/registry.ts';
 import { readGauges, readProcessStats } from '../diagnostics/stats.ts';
-import { readTools } from '../diagnostics/tools.ts';
 import type { ObservedOperation, ObservedResult } from '../execution/observed.ts';
 import type { PreparedOperation } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body.ts';
@@ -53,7 +52,7 @@ export class Recorder {
       ...this.#operations.read(),
       errors: this.#errors.read(),
       deprecated: readDeprecated(),
-      tools: readTools()?.map(({ name, description }) => ({ name, description })) ?? null,
+      tools: readAll(offeredTools)?.map(({ name, description }) => ({ name, description })) ?? null,
       lookups: {
         documents: { hits: Math.max(0, lookups - misses), misses },
         responses: { hits: responses['hits'] ?? 0, misses: responses['misses'] ?? 0 },
@@ -111,7 +110,7 @@ export class Recorder {
 }
 
 function readDeprecated(): DeprecatedFigures[] | null {
-  const uses = readDeprecatedUse();
+  const uses = readAll(deprecatedUses);
   if (uses === undefined) return null;
   const recent = [...uses].sort((a, b) => b.last - a.last);
   return recent.map((use) => ({ ...use, last: new Date(use.last).toISOString() }));

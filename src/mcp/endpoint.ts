@@ -5,7 +5,7 @@ import type { GraphQLHandler } from '../../types/graphql.ts';
 import type { McpEndpoint, McpOptions, McpResourceMetadata } from '../../types/mcp.ts';
 import { coreOf, type GraphQLCore } from '../core/core.ts';
 import { debug } from '../diagnostics/logging.ts';
-import { registerTools } from '../diagnostics/tools.ts';
+import { offeredTools } from '../diagnostics/registry.ts';
 import type { ErrorOrigin } from '../execution/types.ts';
 import { createBodyReader, drainRequest, isParsed } from '../http/body.ts';
 import { HttpError, type Reply, toError, writeReply } from '../http/reply.ts';
@@ -124,7 +124,7 @@ export function createMcp(handler: GraphQLHandler, given: McpOptions | undefined
   });
   // Now, so that the warnings about documents are at the start.
   endpoint.tools();
-  registerTools(endpoint);
+  offeredTools.add(endpoint, endpoint.tools);
   return endpoint;
 }
 

@@ -19,8 +19,8 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import { readDeprecatedUse } from '../diagnostics/deprecated.ts';
 import { readError } from '../diagnostics/logging.ts';
+import { deprecatedUses, readAll } from '../diagnostics/registry.ts';
 import { type GaugeKind, readGauges } from '../diagnostics/stats.ts';
 import type { ObservedOperation } from '../execution/observed.ts';
 import type { NameOption, OpenTelemetrySettings } from './instrumentation.ts';
@@ -115,7 +115,7 @@ function observeResponses(result: ObservableResult): void {
 /** Observes the operations that used each deprecated part of the schemas. Their number is bounded by that of the parts. */
 function observeDeprecated(result: ObservableResult): void {
   const counts = new Map<string, number>();
-  for (const { coordinate, count } of readDeprecatedUse() ?? []) {
+  for (const { coordinate, count } of readAll(deprecatedUses) ?? []) {
     counts.set(coordinate, (counts.get(coordinate) ?? 0) + count);
   }
   for (const [coordinate, count] of counts) result.observe(count, { 'graphql.coordinate': coordinate });

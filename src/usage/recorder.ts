@@ -1,6 +1,6 @@
 import type { GraphQLSchema, OperationDefinitionNode } from 'graphql';
 import type { SchemaUsage, UsageReport } from '../../types/usage.ts';
-import { type DeprecatedUse, registerDeprecatedUse } from '../diagnostics/deprecated.ts';
+import { type DeprecatedUse, deprecatedUses } from '../diagnostics/registry.ts';
 import { observedOf } from '../execution/observed.ts';
 import type { PreparedOperation } from '../execution/types.ts';
 import { type Client, type ClientReader, DailyClients, OTHER } from './clients.ts';
@@ -63,7 +63,7 @@ export class UsageRecorder implements SchemaUsage {
 
   constructor(parts: RecorderParts) {
     this.#parts = parts;
-    registerDeprecatedUse(this, (recorder) => recorder.#readDeprecated());
+    deprecatedUses.add(this, () => this.#readDeprecated());
   }
 
   /** Reads the client of a WebSocket, whose operations it names. */
