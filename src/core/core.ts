@@ -17,16 +17,22 @@ import { type EngineSettings, type ErrorOrigin, withNativePromise } from '../exe
 import { createHostCheck, type HostCheck } from '../http/routing.ts';
 import type { Idempotency } from '../idempotency/options.ts';
 import type { CursorSettings } from '../live/cursors.ts';
-import { assertSync, type OptionScope, settle, wrongArgument } from '../options/rules.ts';
+import { assertSync, type OptionScope, settle } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { createAdmission, createOperationHook, type OperationHook } from './admission.ts';
 import { type CoreDocuments, type CoreParts, createCoreDocuments } from './by-id.ts';
-import { withCapabilities } from './capabilities.ts';
 import type { Prepare } from './documents.ts';
 import { assertIncremental, mayBeIncremental } from './engines.ts';
 import { createErrorFormatter, createErrorMask, errorDetails, type FormatErrors } from './errors.ts';
 import type { CoreSettings, ErrorSettings, OnOperation } from './options.ts';
-import { ReplaceableSchema, type ReplaceListener, type ReplaceSteps } from './replace.ts';
+import {
+  notASchema,
+  noteHandler,
+  ReplaceableSchema,
+  type ReplaceListener,
+  type ReplaceSteps,
+  withCapabilities,
+} from './schema.ts';
 
 /** Returns the context value of a request, a connection or an operation. */
 export type ContextFactory = (
@@ -133,11 +139,6 @@ export function createContextFactory(context: unknown): ContextFactory {
     return withNativePromise(create(source, { transport, connectionParams, operation }));
   };
 }
-
-const schemasOfHandlers = new WeakSet<GraphQLSchema>();
-
-/** Whether `graphqlHTTP` has created a handler for the schema. */
-export const hasHandler = (schema: GraphQLSchema): boolean => schemasOfHandlers.has(schema);
 
 /**
  * Creates the core of one schema, or of a function that returns one per request.
@@ -305,7 +306,7 @@ function checkSchema(
   createAuthorization(settings.auth, schema);
   resolveCost(settings.cost, schema);
   settings.createCaching?.(schema);
-  schemasOfHandlers.add(schema);
+  noteHandler(schema);
   return serve(schema);
 }
 
@@ -323,7 +324,7 @@ function schemaSource(
     if (!(schema instanceof GraphQLSchema)) throw notASchema(scope, schema);
     assertValidSchema(schema);
     hasBatchResolvers(schema);
-    if (scope === GRAPHQL_OPTIONS) schemasOfHandlers.add(schema);
+    if (scope === GRAPHQL_OPTIONS) noteHandler(schema);
     const one = served(schema);
     const replaceable = new ReplaceableSchema(scope, one);
     return { one, replaceable, serve: served, schemaFor: () => replaceable.current, hasOneSchema: true };
@@ -339,28 +340,4 @@ function schemaSource(
     replaceable: new ReplaceableSchema(scope, undefined),
     serve: served,
   };
-}
-
-function notASchema(scope: OptionScope, value: unknown): TypeError {
-  const accepted = 'a GraphQLSchema, or a function of the request that returns one';
-  return wrongArgument(scope, 'schema', value, `${accepted}${schemaHint(value)}`);
-}
-
-/** Returns a hint about a common mistake with a schema. */
-export function schemaHint(value: unknown): string {
-  if (typeof value === 'string') return '. Create one from SDL with buildSchema or makeExecutableSchema';
-  if (value instanceof Promise) return '. Await the promise, or pass a function that returns it';
-  if (Object.prototype.toString.call(value) === '[object GraphQLSchema]') {
-    return (
-      '. This schema belongs to another copy of graphql: install one version only (npm ls graphql), ' +
-      'and bundle either both graphql and espalier or neither'
-    );
-  }
-  if (Array.isArray(value)) return '. Create one from a list of SDL with makeExecutableSchema';
-  if (typeof value !== 'object' || value === null) return '';
-  if ('schema' in value) return '. Pass the schema first: graphqlHTTP(schema, options)';
-  if ('default' in value) return '. Pass the default export of the module, not the module';
-  if ('kind' in value)
-    return '. Create one from a parsed document with buildASTSchema or makeExecutableSchema';
-  return 'typeDefs' in value ? '. Create one with makeExecutableSchema({ typeDefs, resolvers })' : '';
 }

@@ -9,15 +9,9 @@ import type {
   WebSocketLike,
   WebsocketHandler,
 } from '../../types/subscriptions.ts';
-import {
-  coreOf,
-  createContextFactory,
-  createCore,
-  type GraphQLCore,
-  hasHandler,
-  schemaHint,
-} from '../core/core.ts';
+import { coreOf, createContextFactory, createCore, type GraphQLCore } from '../core/core.ts';
 import { onErrorRule, resolveCoreOptions } from '../core/options.ts';
+import { hasHandler, schemaHint } from '../core/schema.ts';
 import { noteBareSchema, noteServerWithoutSockets, type OnError } from '../diagnostics/logging.ts';
 import { addPart } from '../http/server-parts.ts';
 import { delay, isCount, isFunction, optionError, resolveOptions, wrongArgument } from '../options/rules.ts';
