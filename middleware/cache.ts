@@ -8,11 +8,12 @@ import type {
   RedisStoreOptions,
 } from '../types/response-cache.ts';
 
+export type * from '../types/redis.ts';
 export type * from '../types/response-cache.ts';
 
 /**
  * Creates a store of responses in Redis, for the option `cache` of `graphqlHTTP`. Processes with the same Redis and
- * prefix share it. Needs the package `ioredis`.
+ * prefix share it.
  *
  * @throws TypeError (code `ERR_OPTION`) for an unknown option or a wrong value.
  */

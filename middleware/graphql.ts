@@ -25,6 +25,7 @@ export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
 export type * from '../types/idempotency.ts';
 export type * from '../types/operation.ts';
+export type * from '../types/redis.ts';
 export type * from '../types/response-cache.ts';
 export type * from '../types/uploads.ts';
 export type * from '../types/usage.ts';

@@ -1,86 +1,21 @@
 // Clients of both supported versions of ioredis, with settings that change keys, replies or nodes.
 
-import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { buildSchema } from 'graphql';
 import { Cluster, Redis } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import { redisStore } from '../middleware/cache.ts';
-import { graphqlHTTP } from '../middleware/graphql.ts';
-import { createPubSub, type PubSub, type PubSubOptions } from '../middleware/pubsub.ts';
-import { inject } from '../middleware/testing.ts';
-import type { RedisStoreOptions } from '../types/response-cache.ts';
-import { entryOf, textOf, versionOf } from './caching/store-entries.ts';
+import { versionOf } from './caching/store-entries.ts';
 import { publishWhenConnected, take } from './pubsub/events.ts';
 import { type RedisServer, startRedis } from './redis.ts';
 import { startCluster } from './redis-cluster.ts';
+import { assertHistory, assertInvalidation, openPubSub, stopAll, stops, USES } from './redis-uses.ts';
 
-interface Events {
-  tick: number;
-}
-
-const stops: (() => unknown)[] = [];
 let server: RedisServer;
 beforeAll(async () => {
   server = await startRedis();
 });
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
+afterEach(stopAll);
 afterAll(() => server.kill());
-
-type Client = NonNullable<PubSubOptions['redis']>;
-
-function openPubSub(redis: Client, options: PubSubOptions = {}): PubSub<Events> {
-  const events = createPubSub<Events>({ redis, prefix: randomUUID(), ...options });
-  stops.push(() => events.close());
-  return events;
-}
-
-/** Publishes ten events to two processes, and replays those after the first. */
-async function assertHistory(client: Client): Promise<void> {
-  const prefix = `${randomUUID()}{x}`;
-  const [here, there] = [1, 2].map(() => openPubSub(client, { prefix, history: {} })) as [
-    PubSub<Events>,
-    PubSub<Events>,
-  ];
-  const stream = there.subscribe('tick');
-  await there.ready('tick');
-  // `ready` waits for the subscriber of the other process only.
-  await publishWhenConnected(() => here.publish('tick', 0));
-  for (let tick = 1; tick < 10; tick++) await here.publish('tick', tick);
-  const first = await stream.next();
-  expect([first.value, ...(await take(stream, 9))]).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-  const { cursor } = first as { cursor?: string };
-  expect(await take(here.subscribe('tick', { after: cursor }), 9)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
-  const { topics } = await there.stats();
-  expect(topics).toEqual({ tick: { length: 10, oldest: expect.any(Number) } });
-}
-
-/** Stores an entry, and invalidates it by one of its tags. */
-async function assertInvalidation(redis: RedisStoreOptions['redis']): Promise<void> {
-  const prefix = randomUUID();
-  const [here, there] = [1, 2].map(() => {
-    const store = redisStore({ redis, prefix });
-    stops.push(() => store.close());
-    return store;
-  }) as [ReturnType<typeof redisStore>, ReturnType<typeof redisStore>];
-  await versionOf(there);
-  expect(await here.set('k', entryOf('1', ['a', 'b']), await versionOf(here))).toBe(true);
-  expect(await textOf(there)).toBe('1');
-  await there.invalidate(['b']);
-  expect(await textOf(here)).toBeUndefined();
-}
-
-/** Gives two operations to a client with a budget of two, and refuses the third one. */
-async function assertBudget(redis: Redis): Promise<void> {
-  const key = randomUUID();
-  const budget = { limit: 2, window: 3_600_000, unit: 'operations', redis, key: () => key } as const;
-  const handler = graphqlHTTP(buildSchema('type Query { one: Int }'), { budget });
-  const statuses: number[] = [];
-  for (let i = 0; i < 3; i++) statuses.push((await inject(handler, { query: '{ one }' })).status);
-  expect(statuses).toEqual([200, 200, 429]);
-}
 
 // The tests use nothing that differs between the versions.
 const version5 = Redis5 as unknown as typeof Redis;
@@ -105,24 +40,8 @@ describe.each([
       return client as Redis;
     }
 
-    it('delivers and replays the events of a pubsub with history', async () => {
-      await assertHistory(await connect());
-    });
-
-    it('delivers the events of a pubsub without history', async () => {
-      const events = openPubSub(await connect());
-      const stream = events.subscribe('tick');
-      await events.ready('tick');
-      await events.publish('tick', 1);
-      expect(await take(stream, 1)).toEqual([1]);
-    });
-
-    it('stores responses, which an invalidation removes', async () => {
-      await assertInvalidation(await connect());
-    });
-
-    it('counts the operations of a budget', async () => {
-      await assertBudget(await connect());
+    it.each(Object.keys(USES))('serves %s', async (use) => {
+      await USES[use]?.(await connect());
     });
   });
 });

@@ -25,6 +25,7 @@ import type {
 import type { GraphiQLOption } from './graphiql.ts';
 import type { IdempotencyOptions } from './idempotency.ts';
 import type { OperationDecision, OperationDetails, StreamedResults } from './operation.ts';
+import type { RedisSource } from './redis.ts';
 import type { CacheInvalidator, ResponseCacheOptions } from './response-cache.ts';
 import type { Precompressed } from './static.ts';
 import type { ContextDetails, SubscriptionProtocol, WebsocketHandler } from './subscriptions.ts';
@@ -398,7 +399,7 @@ export type DocumentSource =
   | FindDocument;
 
 /**
- * A store that several processes share. A client of `ioredis` is one. It gets one key per hash.
+ * A store that several processes share. It gets one key per hash.
  */
 export interface PersistedQueryStore {
   get(key: string): Promise<string | null | undefined>;
@@ -408,11 +409,10 @@ export interface PersistedQueryStore {
 /** Options of automatic persisted queries. */
 export interface PersistedQueryOptions {
   /**
-   * A store that several processes share, such as a client of `ioredis`. If it fails or is slow, the query counts
-   * as not found.
+   * A Redis, or another store that several processes share. If it fails or is slow, the query counts as not found.
    * @default none: the document cache of this process
    */
-  store?: PersistedQueryStore | undefined;
+  store?: RedisSource | PersistedQueryStore | undefined;
   /**
    * The time until the store forgets a query. Each registration begins them again.
    * @default 86_400_000 (a day)
@@ -482,13 +482,6 @@ export interface CostOptions {
   mutation?: number | undefined;
 }
 
-/** The members of an ioredis client, or of its `Cluster`, that budgets use. */
-export interface BudgetClient {
-  readonly status: string;
-  evalsha(sha: string, keys: number, ...args: (string | number)[]): Promise<unknown>;
-  eval(script: string, keys: number, ...args: (string | number)[]): Promise<unknown>;
-}
-
 /** Options of budgets: each key has a token bucket, which operations take tokens from. */
 export interface BudgetOptions<Source = ContextSource> {
   /** The tokens of a full bucket. */
@@ -504,11 +497,10 @@ export interface BudgetOptions<Source = ContextSource> {
    */
   key?: Hook<[source: Source, context: unknown], MaybePromise<string | undefined>> | undefined;
   /**
-   * An ioredis client. The processes with the same Redis and `prefix` then share the buckets. It is used as it
-   * is; the application closes it. Without it each process has its own buckets.
-   * @default none
+   * The Redis that keeps the buckets, which the processes with the same `prefix` share.
+   * @default none: each process has its own buckets
    */
-  redis?: BudgetClient | undefined;
+  redis?: RedisSource | undefined;
   /** Prefix of the keys in Redis. @default 'espalier:budget:' */
   prefix?: string | undefined;
   /** The time to wait for Redis. @default 100 */

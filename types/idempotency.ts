@@ -1,5 +1,5 @@
 import type { ContextSource, Duration, Hook } from './connect.ts';
-import type { BudgetClient } from './graphql.ts';
+import type { RedisSource } from './redis.ts';
 
 /**
  * Options of idempotent mutations. A client that repeats a mutation with the same key gets the stored result, with the
@@ -18,11 +18,10 @@ export interface IdempotencyOptions<Source = ContextSource> {
    */
   required?: boolean | readonly string[] | undefined;
   /**
-   * An ioredis client, whose Redis keeps the keys of all processes. It is used as it is; the application closes it.
-   * Redis must not evict keys (`maxmemory-policy noeviction`), or every key is refused with 503.
+   * The Redis that keeps the keys of all processes. It must not evict keys (`maxmemory-policy noeviction`), or every key is refused with 503.
    * @default the memory of this process, up to 64 MiB: only for a single process, which forgets its keys when it ends
    */
-  store?: BudgetClient | undefined;
+  store?: RedisSource | undefined;
   /** Prefix of the keys in Redis. @default 'espalier:idempotency:' */
   prefix?: string | undefined;
   /** How long a result is kept, and how long a key stays unknown after a crash. @default 86400000, a day */

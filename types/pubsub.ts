@@ -1,21 +1,14 @@
 import type { ByteSize, Duration } from './connect.ts';
-
-/**
- * An ioredis client (version 5 or 6). Two connections with its settings are opened, which connect again even if its
- * `retryStrategy` or `sentinelRetryStrategy` gives up; the client itself is not used.
- */
-export interface RedisClient {
-  duplicate(override?: object): unknown;
-}
+import type { RedisSource } from './redis.ts';
 
 /** Options of `createPubSub`. */
 export interface PubSubOptions {
   /**
-   * A Redis URL (`redis://…`, `rediss://…`), or an ioredis client whose settings are copied. Events then
-   * reach the subscribers of every process with the same Redis and prefix. Needs the package `ioredis`.
+   * The Redis that carries events to the subscribers of every process with the same Redis and prefix. Two connections
+   * with the settings of a client are opened, which connect again even if its own strategy gives up.
    * @default none: events stay in this process
    */
-  redis?: string | RedisClient | undefined;
+  redis?: RedisSource | undefined;
   /**
    * Prefix of every Redis channel. Applications on one Redis need different prefixes.
    * @default 'espalier:'

@@ -1,6 +1,6 @@
 import type { CachePolicy } from './caching.ts';
 import type { ByteSize, Duration, Hook, MaybePromise } from './connect.ts';
-import type { RedisClient } from './pubsub.ts';
+import type { RedisSource } from './redis.ts';
 
 /** A stored response. All members except `body` have a JSON form. */
 export interface CacheEntry {
@@ -88,8 +88,8 @@ export interface CacheInvalidator {
 
 /** Options of `redisStore`. */
 export interface RedisStoreOptions {
-  /** A Redis URL (`redis://…`, `rediss://…`), or an ioredis client whose settings are copied. Needs the package `ioredis`. */
-  redis: string | RedisClient;
+  /** The Redis. A connection with the settings of a client is opened. */
+  redis: RedisSource;
   /**
    * Prefix of every key. Handlers with different resolvers, and versions of an application whose responses
    * differ, need different prefixes.

@@ -1,5 +1,5 @@
 import type { ContextSource, Duration, Hook, MaybePromise } from './connect.ts';
-import type { BudgetClient } from './graphql.ts';
+import type { RedisSource } from './redis.ts';
 
 /** A client of the API, as it names itself. */
 export interface UsageClient {
@@ -24,8 +24,8 @@ export interface UsageReport {
 export interface UsageOptions<Source = ContextSource> {
   /** A JSON file. Several processes of one machine may share it. @default none */
   file?: string | URL | undefined;
-  /** An ioredis client, which all processes share: a hash per day. It is used as it is. @default none */
-  redis?: BudgetClient | undefined;
+  /** The Redis that all processes share: a hash per day. @default none */
+  redis?: RedisSource | undefined;
   /** Prefix of the keys in Redis. @default 'espalier:usage:' */
   prefix?: string | undefined;
   /** Gets the counts since its last call. If it fails, its next call gets them again. @default none */

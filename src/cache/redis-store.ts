@@ -18,8 +18,9 @@ import {
   wrongOption,
 } from '../options/rules.ts';
 import { REDIS_STORE_OPTIONS } from '../options/scopes.ts';
-import { connectClient, type RedisTarget, redisRule } from '../redis/connect.ts';
-import { isCluster, isReplyError, type RedisCommands, RedisConnection } from '../redis/connection.ts';
+import { isReplyError, redisRule } from '../redis/clients.ts';
+import { commandLine, type RedisTarget, TIMEOUTS } from '../redis/connect.ts';
+import { RedisConnection } from '../redis/connection.ts';
 import { delay } from './invalidations.ts';
 import { byteStores } from './store.ts';
 import { ALL_TAGS, normalTag } from './tags.ts';
@@ -54,8 +55,6 @@ const MAX_RETRY_MILLISECONDS = 2000;
 
 /** Redis refuses numbers with an exponent. */
 const MAX_MILLISECONDS = 1e12;
-/** A silent connection is closed and opened again after these times. */
-const TIMEOUTS = { heartbeat: 2000, commandTimeout: 2000 };
 
 /** Checks the options and creates the store. */
 export function createRedisStore(options: RedisStoreOptions): PublicStore {
@@ -200,10 +199,9 @@ class RedisStore implements PublicStore {
   ): Promise<readonly unknown[] | undefined> {
     const server = this.#server;
     const connection = await this.#connection;
-    const reply = await connection.send((client) => {
-      const compared = isCluster(client) ? (server ?? '') : '';
-      return client.callBuffer('eval', [script, keys.length, ...keys, compared, ...values]);
-    });
+    const compared = connection.line.isCluster ? (server ?? '') : '';
+    const args = [compared, ...values];
+    const reply = await connection.send({ name: 'eval', script, keys, args, isBinary: true });
     const [id, ...rest] = reply as [Buffer, ...unknown[]];
     if (id.length === 0 || id.toString() === server) return rest;
     if (this.#server !== undefined) this.#server = id.toString();
@@ -226,8 +224,7 @@ class RedisStore implements PublicStore {
   }
 
   async #connect(target: RedisTarget): Promise<RedisConnection> {
-    const client = await connectClient(target);
-    const connection: RedisConnection = new RedisConnection(client, target, {
+    const connection: RedisConnection = new RedisConnection(await commandLine(target), target, {
       ready: () => void this.#identify(connection),
       closed: () => {
         this.#server = undefined;
@@ -239,7 +236,7 @@ class RedisStore implements PublicStore {
 
   async #identify(connection: RedisConnection): Promise<void> {
     try {
-      this.#server = await connection.send(serverId);
+      this.#server = await serverId(connection);
     } catch (error) {
       // A user without the permission for INFO; otherwise the next connection tries again.
       if (isReplyError(error)) this.#server = '';
@@ -248,9 +245,10 @@ class RedisStore implements PublicStore {
 }
 
 /** The id of a server changes with each start. The id of a cluster's node comes with the first reply. */
-async function serverId(client: RedisCommands): Promise<string> {
-  if (isCluster(client)) return 'cluster';
-  return /run_id:(\w+)/.exec(await client.info('server'))?.[1] ?? '';
+async function serverId(connection: RedisConnection): Promise<string> {
+  if (connection.line.isCluster) return 'cluster';
+  const info = await connection.send({ name: 'info', args: ['server'] });
+  return /run_id:(\w+)/.exec(String(info))?.[1] ?? '';
 }
 
 // The scripts of the Redis store. All keys have the prefix as hash tag, so that a cluster keeps them together.

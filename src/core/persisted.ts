@@ -1,10 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
+import type { PersistedQueryStore } from '../../types/graphql.ts';
 import type { PreparedOperation, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
 import { withTimeLimit } from '../http/timers.ts';
-import { settle } from '../options/rules.ts';
+import { isString, settle } from '../options/rules.ts';
+import { isRedis, type RedisCommands } from '../redis/clients.ts';
+import { commandsOf } from '../redis/commands.ts';
 import type { PersistedQuerySettings } from './by-id.ts';
 import { type DocumentReference, hashMismatch, notFound } from './document-id.ts';
 import { createDocumentCache, type DocumentParams, type Prepare } from './documents.ts';
@@ -114,10 +117,18 @@ const PAUSE = 1000;
 /** The maximum number of requests that wait for the store. */
 const MAX_WAITING = 1000;
 
+const storeIn = (redis: RedisCommands): PersistedQueryStore => ({
+  async get(key) {
+    const text = await redis.send({ name: 'get', keys: [key] });
+    return isString(text) ? text : undefined;
+  },
+  set: (key, ...args) => redis.send({ name: 'set', keys: [key], args }),
+});
+
 /** A store of several processes that never fails: without the store, every query is unknown. */
 export class SharedStore {
   readonly #settings: PersistedQuerySettings;
-  readonly #store: NonNullable<PersistedQuerySettings['store']>;
+  readonly #store: PersistedQueryStore;
   readonly #onError: (error: unknown) => void;
   #waiting = 0;
   #pausedUntil = 0;
@@ -127,7 +138,7 @@ export class SharedStore {
     settings: PersistedQuerySettings,
     onError: (error: unknown) => void,
   ) {
-    this.#store = store;
+    this.#store = isRedis(store) ? storeIn(commandsOf(store)) : store;
     this.#settings = settings;
     this.#onError = onError;
   }

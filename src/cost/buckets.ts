@@ -1,5 +1,5 @@
-import type { BudgetClient } from '../../types/graphql.ts';
-import { RedisScript } from '../redis/script.ts';
+import type { RedisCommands } from '../redis/clients.ts';
+import { RedisScript } from '../redis/commands.ts';
 
 /** The size of a bucket and how fast it fills. */
 interface BucketSettings {
@@ -95,12 +95,12 @@ return {allowed and 1 or 0, string.format('%.17g', left)}
 
 /** Creates buckets in Redis, which all processes share. `take` rejects if Redis is unavailable or slow. */
 export function createRedisBuckets(
-  client: BudgetClient,
+  redis: RedisCommands,
   { limit, window, prefix, timeout }: BucketSettings & { readonly prefix: string; readonly timeout: number },
 ): BucketStore {
   return {
     async take(key, tokens) {
-      const reply = await TAKE.run(client, timeout, `${prefix}${key}`, limit, window, tokens);
+      const reply = await TAKE.run(redis, timeout, `${prefix}${key}`, limit, window, tokens);
       // The number is a string if the client has the option `stringNumbers`.
       const [allowed, left] = reply as [number | string, string];
       return { allowed: Number(allowed) === 1, left: Number(left) };

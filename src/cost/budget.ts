@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { GraphQLError } from 'graphql';
 import type { ContextSource, MaybePromise } from '../../types/connect.ts';
-import type { BudgetClient } from '../../types/graphql.ts';
+import type { RedisSource } from '../../types/redis.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
 import { refusalError } from '../execution/graphql-error.ts';
 import { type RequestError, withNativePromise } from '../execution/types.ts';
@@ -11,7 +11,6 @@ import {
   delay,
   duration,
   isFunction,
-  isObject,
   isString,
   oneOf,
   positive,
@@ -23,6 +22,8 @@ import {
   wrongReturnValue,
 } from '../options/rules.ts';
 import { BUDGET_OPTIONS } from '../options/scopes.ts';
+import { redisRule } from '../redis/clients.ts';
+import { commandsOf } from '../redis/commands.ts';
 import { type BucketStore, createLocalBuckets, createRedisBuckets, type Taken } from './buckets.ts';
 
 /** The option `budget` after checks, with defaults filled in. */
@@ -31,7 +32,7 @@ interface BudgetSettings {
   readonly window: number;
   readonly unit: 'cost' | 'operations';
   readonly key: (source: unknown, context: unknown) => MaybePromise<unknown>;
-  readonly redis: BudgetClient | undefined;
+  readonly redis: RedisSource | undefined;
   readonly prefix: string;
   readonly timeout: number;
   readonly onUnavailable: 'local' | 'open' | 'closed';
@@ -47,11 +48,7 @@ const rules: Rules<BudgetSettings> = {
     isFunction,
     'a function of the request or WebSocket and the context',
   ),
-  redis: rule<BudgetClient | undefined>(
-    undefined,
-    (value) => isObject(value) && isFunction(value['evalsha']) && isFunction(value['eval']),
-    'an ioredis client',
-  ),
+  redis: redisRule,
   prefix: rule('espalier:budget:', isString, 'a string'),
   timeout: delay(100),
   onUnavailable: oneOf('local', 'open', 'closed'),
@@ -86,7 +83,10 @@ const UNLIMITED: WithinBudget = { headers: undefined };
 export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
   const { redis, unit, key: keyOf } = settings;
   const local = createLocalBuckets(settings);
-  const shared = redis && withFallback(createRedisBuckets(redis, settings), local, settings);
+  const shared =
+    redis === undefined
+      ? undefined
+      : withFallback(createRedisBuckets(commandsOf(redis), settings), local, settings);
   const buckets: { take(key: string, tokens: number): MaybePromise<Taken | RequestError | undefined> } =
     shared ?? local;
 

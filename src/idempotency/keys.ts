@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { BudgetClient } from '../../types/graphql.ts';
-import { problemOf, RedisScript } from '../redis/script.ts';
+import type { RedisSource } from '../../types/redis.ts';
+import type { RedisCommands } from '../redis/clients.ts';
+import { commandsOf, RedisScript } from '../redis/commands.ts';
 import type { IdempotencySettings } from './options.ts';
 
 /** The use of a key by one operation. */
@@ -86,16 +87,16 @@ const TIMEOUT_MILLISECONDS = 2000;
 
 /** The keys of all processes, in Redis. */
 export class RedisKeys implements KeyStore {
-  readonly #client: BudgetClient;
+  readonly #redis: RedisCommands;
   readonly #settings: IdempotencySettings;
 
-  constructor(client: BudgetClient, settings: IdempotencySettings) {
-    this.#client = client;
+  constructor(redis: RedisSource, settings: IdempotencySettings) {
+    this.#redis = commandsOf(redis);
     this.#settings = settings;
   }
 
   get problem(): Error | undefined {
-    const problem = problemOf(this.#client);
+    const { problem } = this.#redis;
     return problem && named(problem);
   }
 
@@ -125,7 +126,7 @@ export class RedisKeys implements KeyStore {
     const { prefix, lease, retention } = this.#settings;
     const inputs = [print, owner, lease, Math.ceil(retention), result] as const;
     try {
-      const reply = await script.run(this.#client, TIMEOUT_MILLISECONDS, `${prefix}${id}`, ...inputs);
+      const reply = await script.run(this.#redis, TIMEOUT_MILLISECONDS, `${prefix}${id}`, ...inputs);
       return reply as string[];
     } catch (error) {
       throw named(error as Error);

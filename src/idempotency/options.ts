@@ -1,5 +1,5 @@
 import { GraphQLSchema, type ValidationRule } from 'graphql';
-import type { BudgetClient } from '../../types/graphql.ts';
+import type { RedisSource } from '../../types/redis.ts';
 import type { EngineSettings } from '../execution/types.ts';
 import { LazyPackage } from '../http/lazy-package.ts';
 import {
@@ -10,7 +10,6 @@ import {
   isEither,
   isFunction,
   isListOf,
-  isObject,
   isString,
   optionError,
   type Rules,
@@ -20,13 +19,14 @@ import {
   wrongOption,
 } from '../options/rules.ts';
 import { IDEMPOTENCY_OPTIONS } from '../options/scopes.ts';
+import { redisRule } from '../redis/clients.ts';
 import { rootFieldsOnly, withDirective } from './directive.ts';
 
 /** The option `idempotency` after checks, with defaults filled in. */
 export interface IdempotencySettings {
   readonly user: (source: unknown, context: unknown) => unknown;
   readonly required: boolean | readonly string[];
-  readonly store: BudgetClient | undefined;
+  readonly store: RedisSource | undefined;
   readonly prefix: string;
   readonly retention: number;
   readonly lease: number;
@@ -40,11 +40,7 @@ const rules: Rules<IdempotencySettings> = {
     isEither(isBoolean, isListOf(isString)),
     'a boolean, or a list of the fields of the mutation type',
   ),
-  store: rule<BudgetClient | undefined>(
-    undefined,
-    (value) => isObject(value) && [value['evalsha'], value['eval']].every(isFunction) && 'status' in value,
-    'an ioredis client',
-  ),
+  store: redisRule,
   prefix: rule('espalier:idempotency:', isString, 'a string'),
   retention: duration(24 * 60 * 60 * 1000),
   lease: delay(15_000),

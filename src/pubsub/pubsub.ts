@@ -5,10 +5,10 @@ import type {
   PubSub,
   PubSubOptions,
   PubSubStats,
-  RedisClient,
   SubscribeOptions,
   TopicStats,
 } from '../../types/pubsub.ts';
+import type { RedisSource } from '../../types/redis.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
 import { createErrorListener, guardListener } from '../diagnostics/logging.ts';
 import {
@@ -28,7 +28,7 @@ import {
   wrongArgument,
 } from '../options/rules.ts';
 import { HISTORY_OPTIONS, PUBSUB_OPTIONS } from '../options/scopes.ts';
-import { redisRule } from '../redis/connect.ts';
+import { redisRule } from '../redis/clients.ts';
 import { cursorsOf, idOf, isId, resumedCursor } from './cursor.ts';
 import { FileTransport } from './file-transport.ts';
 import { type HistoryLimits, MemoryHistory } from './history.ts';
@@ -286,7 +286,7 @@ interface HistorySettings extends HistoryLimits {
 
 /** The checked options of `createPubSub`. */
 interface PubSubSettings {
-  readonly redis: string | RedisClient | undefined;
+  readonly redis: RedisSource | undefined;
   readonly prefix: string;
   readonly maxBufferedEvents: number;
   readonly maxBufferedBytes: number;
@@ -334,7 +334,7 @@ const RULES: Rules<Given> = {
   ),
 };
 
-const REDIS = "use redis: a URL such as 'redis://localhost:6379', or an ioredis client";
+const REDIS = "use redis: a URL such as 'redis://localhost:6379', or a client";
 
 /** Replacements for options of other packages and for earlier names, for error messages. */
 const REPLACED_OPTIONS: Readonly<Record<string, string>> = {

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { EventLink, StoredMessage, TopicStats, TransportHistory } from '../../types/pubsub.ts';
-import { isCluster, isReplyError, keyPrefixOf, type RedisCommands } from '../redis/connection.ts';
+import { isString } from '../options/rules.ts';
+import { isReplyError, type RedisCommand } from '../redis/clients.ts';
+import type { RedisLine } from '../redis/connection.ts';
 import { type HistoryLimits, IDLE_MILLISECONDS, START } from './history.ts';
 
 /** A channel has a stream with its events, and a key with the id of the newest one, which is kept longer. */
@@ -75,8 +77,8 @@ export class RedisHistory implements TransportHistory {
   }
 
   /** Called when a connection is ready. */
-  connected(client: RedisCommands): void {
-    this.#publish.load(client);
+  connected(line: RedisLine): void {
+    this.#publish.load(line);
   }
 
   /** Stores and publishes an event in one command. */
@@ -85,21 +87,20 @@ export class RedisHistory implements TransportHistory {
       this.#lastChannel = channel;
       this.#lastKeys = keysOf(channel);
     }
-    const [events, newest] = this.#lastKeys;
-    return this.#publish.run(this.#send, events, newest, payload);
+    return this.#publish.run(this.#send, this.#lastKeys, payload);
   }
 
   async newest(channel: string): Promise<string | undefined> {
     const [, key] = keysOf(channel);
-    return (await this.#send((client) => client.get(key))) ?? undefined;
+    const id = await this.#send(() => ({ name: 'get', keys: [key] }));
+    return isString(id) ? id : undefined;
   }
 
   async read(channel: string, after: string, limit: number): Promise<readonly StoredMessage[] | 'missed'> {
     if (!ID.test(after)) return 'missed';
     const keys = keysOf(channel);
-    const [newest, entries] = await this.#send(
-      (client) => client.eval(READ, 2, ...keys, after, limit) as Promise<[string, Entry[]]>,
-    );
+    const command = { name: 'eval', script: READ, keys, args: [after, limit] };
+    const [newest, entries] = (await this.#send(() => command)) as [string, Entry[]];
     const [first] = entries;
     if (first === undefined) return newest === after ? [] : 'missed';
     const [, [, previous]] = first;
@@ -107,12 +108,13 @@ export class RedisHistory implements TransportHistory {
   }
 
   async extent(channel: string): Promise<TopicStats> {
-    const [key] = keysOf(channel);
-    const [length, [oldest]] = await Promise.all([
-      this.#send((client) => client.xlen(key)),
-      this.#send((client) => client.xrange(key, '-', '+', 'COUNT', 1)),
+    const keys = [keysOf(channel)[0]];
+    const [length, entries] = await Promise.all([
+      this.#send(() => ({ name: 'xlen', keys })),
+      this.#send(() => ({ name: 'xrange', keys, args: ['-', '+', 'COUNT', 1] })),
     ]);
-    return { length, oldest: oldest && Number(oldest[0].split('-')[0]) };
+    const [oldest] = entries as Entry[];
+    return { length: Number(length), oldest: oldest && Number(oldest[0].split('-')[0]) };
   }
 }
 
@@ -126,7 +128,7 @@ export function splitMessage(message: string): { readonly link?: EventLink; read
 }
 
 /** Sends a command on the connection for publishing. */
-type Send = <T>(command: (client: RedisCommands) => Promise<T>) => Promise<T>;
+type Send = (command: (line: RedisLine) => RedisCommand) => Promise<unknown>;
 
 /** Returns the text of a script for the key prefix of the client. */
 type ScriptText = (keyPrefix: string) => string;
@@ -144,30 +146,36 @@ class RedisScript {
     this.#textFor = textFor;
   }
 
-  load(client: RedisCommands): void {
-    if (isCluster(client)) return;
+  load(line: RedisLine): void {
+    if (line.isCluster) return;
     // Redis has an error for a script that does not fit; the calls have it too.
-    client.script('LOAD', this.#textOf(client)).catch(() => undefined);
+    line.send({ name: 'script', args: ['LOAD', this.#textOf(line)] }).catch(() => undefined);
   }
 
-  async run(send: Send, ...inputs: [key: string, otherKey: string, argument: string]): Promise<void> {
-    const sendText = (client: RedisCommands) => client.eval(this.#textOf(client), 2, ...inputs);
+  async run(send: Send, keys: readonly string[], argument: string): Promise<void> {
+    const inputs = { keys, args: [argument] };
+    const withText = (line: RedisLine): RedisCommand => ({
+      name: 'eval',
+      script: this.#textOf(line),
+      ...inputs,
+    });
     try {
-      await send((client) => {
-        const text = this.#textOf(client);
-        return isCluster(client) ? client.eval(text, 2, ...inputs) : client.evalsha(this.#hash, 2, ...inputs);
+      await send((line) => {
+        if (line.isCluster) return withText(line);
+        this.#textOf(line);
+        return { name: 'evalsha', script: this.#hash, ...inputs };
       });
     } catch (error) {
       // The scripts of the server were flushed.
       if (!isReplyError(error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      await send(sendText);
+      await send(withText);
     }
   }
 
   /** Creates the text when the client is known. */
-  #textOf(client: RedisCommands): string {
+  #textOf({ keyPrefix }: RedisLine): string {
     if (this.#text === undefined) {
-      this.#text = this.#textFor(keyPrefixOf(client));
+      this.#text = this.#textFor(keyPrefix);
       this.#hash = createHash('sha1').update(this.#text).digest('hex');
     }
     return this.#text;

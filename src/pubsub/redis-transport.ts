@@ -1,13 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { EventTransport, RedisClient, TransportHistory, TransportListener } from '../../types/pubsub.ts';
-import { connectClients } from '../redis/connect.ts';
-import {
-  type ConnectionTimeouts,
-  isRefusal,
-  isReplyError,
-  type RedisCommands,
-  RedisConnection,
-} from '../redis/connection.ts';
+import type { EventTransport, TransportHistory, TransportListener } from '../../types/pubsub.ts';
+import type { RedisSource } from '../../types/redis.ts';
+import { isReplyError, type RedisCommand } from '../redis/clients.ts';
+import { pubSubLines } from '../redis/connect.ts';
+import { type ConnectionTimeouts, isRefusal, RedisConnection, type RedisLine } from '../redis/connection.ts';
 import type { HistoryLimits } from './history.ts';
 import { RedisHistory, splitMessage } from './redis-history.ts';
 import { refusal } from './transport.ts';
@@ -26,7 +22,7 @@ export class RedisTransport implements EventTransport {
   readonly name = 'Redis';
   readonly history: TransportHistory | undefined;
 
-  readonly #redis: string | RedisClient;
+  readonly #redis: RedisSource;
   readonly #settings: RedisSettings;
   readonly #history: RedisHistory | undefined;
   readonly #channels = new Map<string, RedisChannel>();
@@ -39,7 +35,7 @@ export class RedisTransport implements EventTransport {
   #wasReady = false;
   #lost = false;
 
-  constructor(redis: string | RedisClient, settings: RedisSettings) {
+  constructor(redis: RedisSource, settings: RedisSettings) {
     this.#redis = redis;
     this.#settings = settings;
     if (settings.history === undefined) return;
@@ -73,7 +69,7 @@ export class RedisTransport implements EventTransport {
   async publish(channel: string, payload: string): Promise<void> {
     const sent =
       this.#history === undefined
-        ? this.#send((client) => client.publish(channel, payload))
+        ? this.#send(() => ({ name: 'publish', args: [channel, payload] }))
         : this.#history.publish(channel, payload);
     this.#lastPublish = sent;
     await sent;
@@ -105,7 +101,7 @@ export class RedisTransport implements EventTransport {
     this.#channels.delete(name);
     if (this.#subscriber?.isReady !== true) return;
     // After a lost connection there is nothing to unsubscribe from.
-    this.#subscriber.send((client) => client.unsubscribe(name)).catch(() => undefined);
+    this.#subscriber.send({ name: 'unsubscribe', args: [name] }).catch(() => undefined);
   }
 
   async close(): Promise<void> {
@@ -118,22 +114,25 @@ export class RedisTransport implements EventTransport {
   }
 
   /** Sends a command on the connection for publishing. */
-  async #send<T>(command: (client: RedisCommands) => Promise<T>): Promise<T> {
+  async #send(command: (line: RedisLine) => RedisCommand): Promise<unknown> {
     const { publisher } = await this.#connections;
     await publisher.firstAttempt;
-    return publisher.send(command);
+    return publisher.send(command(publisher.line));
   }
 
   async #connect(): Promise<Connections> {
     const { error } = this.#events;
     const timeouts = this.#settings;
-    const clients = await connectClients({ redis: this.#redis, ...timeouts, owner: 'createPubSub' });
-    const publisher = new RedisConnection(clients.publisher, timeouts, {
-      ready: () => this.#history?.connected(clients.publisher),
+    const lines = await pubSubLines(
+      { redis: this.#redis, ...timeouts, owner: 'createPubSub' },
+      (name, message) => this.#receive(name, message),
+    );
+    const publisher = new RedisConnection(lines.publisher, timeouts, {
+      ready: () => this.#history?.connected(lines.publisher),
       closed() {},
       error,
     });
-    const subscriber = new RedisConnection(clients.subscriber, timeouts, {
+    const subscriber = new RedisConnection(lines.subscriber, timeouts, {
       ready: () => void this.#resubscribe(subscriber),
       closed: () => this.#disconnected(),
       error: (reason) => {
@@ -142,7 +141,6 @@ export class RedisTransport implements EventTransport {
         if (isRefusal(reason)) this.#refuse(reason);
       },
     });
-    clients.subscriber.on('message', (name: string, message: string) => this.#receive(name, message));
     this.#subscriber = subscriber;
     return { publisher, subscriber };
   }
@@ -189,7 +187,7 @@ export class RedisTransport implements EventTransport {
     const isCurrent = (): boolean => this.#channels.get(name) === channel;
     for (let isReported = false; isCurrent() && !channel.isConfirmed; isReported = true) {
       try {
-        await subscriber.send((client) => client.subscribe(name));
+        await subscriber.send({ name: 'subscribe', args: [name] });
         channel.isConfirmed = true;
         channel.resolve();
         return;

@@ -1,84 +1,245 @@
 import { lookup } from 'node:dns';
+import type { Socket } from 'node:net';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
-import type { RedisClient } from '../../types/pubsub.ts';
-import { type Accepts, isFunction, isObject, isString, type Rule, rule } from '../options/rules.ts';
-import type { ConnectionTimeouts, RedisCommands } from './connection.ts';
+import type { RedisLogin, RedisSource } from '../../types/redis.ts';
+import { isString } from '../options/rules.ts';
+import {
+  type Ioredis,
+  isLogin,
+  isNodeRedis,
+  isReplyError,
+  type RedisCommand,
+  type RedisCommands,
+  refusedOnce,
+  sendToIoredis,
+} from './clients.ts';
+import { type ConnectionTimeouts, type LineEvents, RedisConnection, type RedisLine } from './connection.ts';
+import { nodeRedisLine, nodeRedisSubscriber } from './node-redis.ts';
 
-/** Whether ioredis can parse a URL. A database that is not a number would cause an unhandled rejection in ioredis. */
-function isRedisUrl(text: string): boolean {
-  if (!/^rediss?:\/\//.test(text)) return false;
-  try {
-    const { username, password, pathname } = new URL(text);
-    decodeURIComponent(username + password);
-    return /^\/?(?:\d.*)?$/.test(pathname);
-  } catch {
-    return false;
-  }
-}
-
-const isRedis: Accepts = (value) => {
-  if (isString(value)) return isRedisUrl(value);
-  // The clients of the package "redis" have `duplicate` and `isOpen`.
-  return isObject(value) && isFunction(value['duplicate']) && !('isOpen' in value);
-};
-
-/** The rule of the option `redis`. */
-export const redisRule: Rule<string | RedisClient | undefined> = rule<string | RedisClient | undefined>(
-  undefined,
-  isRedis,
-  'a redis:// or rediss:// URL (user:password@host:port/database, percent-encoded), or an ioredis client',
-);
-
-/** The two clients that Redis pub/sub needs. */
-interface RedisClients {
-  readonly publisher: RedisCommands;
-  readonly subscriber: Redis;
-}
+type OnMessage = (channel: string, text: string) => void;
 
 /** The server to connect to, and the public function that has the option, for errors. */
 export interface RedisTarget extends ConnectionTimeouts {
-  readonly redis: string | RedisClient;
+  readonly redis: RedisSource;
   readonly owner: string;
 }
 
 /** The settings that every connection has, whatever those of the client are. */
 type ConnectionOptions = RedisOptions & { readonly replyMapping: 'legacy' };
 
-/** Creates a client for commands, for a URL or with the settings of a client. It connects in the background. */
-export async function connectClient(target: RedisTarget): Promise<RedisCommands> {
-  const { redis } = target;
-  const options = connectionOptions(target);
-  if (typeof redis === 'string') return adapted(new (await loadClient(target))(redis, options));
-  return isCluster(redis) ? duplicateCluster(redis, options) : duplicate(redis, options);
+/** A silent connection for commands is closed and opened again after these times. */
+export const TIMEOUTS = { heartbeat: 2000, commandTimeout: 2000 };
+
+/** Creates a line for commands, to a URL or with the settings of a client. */
+export async function commandLine(target: RedisTarget): Promise<RedisLine> {
+  const { redis, commandTimeout } = target;
+  if (isString(redis) || isLogin(redis)) return lineToUrl(redis, target);
+  if (isNodeRedis(redis)) return nodeRedisLine({ client: redis, commandTimeout });
+  return new IoredisLine(duplicateOf(redis as Ioredis, connectionOptions(target)));
 }
 
-/** Creates both clients for a URL, or with the settings of a client. They connect in the background. */
-export async function connectClients(target: RedisTarget): Promise<RedisClients> {
-  const { redis } = target;
-  const options = connectionOptions(target);
-  const Client = typeof redis === 'string' || isCluster(redis) ? await loadClient(target) : undefined;
-  const publisher = await connectClient(target);
-  if (Client === undefined) return { publisher, subscriber: duplicate(redis as RedisClient, options) };
-  if (typeof redis === 'string') return { publisher, subscriber: adapted(new Client(redis, options)) };
-  return { publisher, subscriber: subscriberOf(publisher as Cluster, Client, options) };
+/** The two lines that Redis pub/sub needs. */
+interface Lines {
+  readonly publisher: RedisLine;
+  readonly subscriber: RedisLine;
 }
 
-async function loadClient({ owner }: RedisTarget): Promise<typeof Redis> {
-  // The `try` lets bundlers build an application that has no ioredis because it uses no Redis.
+/** Creates both lines. */
+export async function pubSubLines(target: RedisTarget, onMessage: OnMessage): Promise<Lines> {
+  const { redis, commandTimeout } = target;
+  if (isString(redis) || isLogin(redis)) {
+    return {
+      publisher: await commandLine(target),
+      subscriber: await lineToUrl(redis, target, { onMessage }),
+    };
+  }
+  if (isNodeRedis(redis)) {
+    const publisher = nodeRedisLine({ client: redis, commandTimeout });
+    return {
+      publisher,
+      subscriber: nodeRedisSubscriber({ client: redis, commandTimeout }, publisher, onMessage),
+    };
+  }
+  const options = connectionOptions(target);
+  const client = duplicateOf(redis as Ioredis, options);
+  const subscriber = isCluster(client)
+    ? subscriberOf(client, await loadClient(target), options)
+    : duplicateOf(redis as Ioredis, options);
+  return { publisher: new IoredisLine(client), subscriber: new IoredisLine(subscriber, { onMessage }) };
+}
+
+/** Opens the connection to a URL that all handlers share. It is never closed, and does not keep the process running. */
+export async function connectShared(redis: string | RedisLogin): Promise<RedisCommands> {
+  const line = await lineToUrl(redis, { owner: 'graphqlHTTP', ...TIMEOUTS }, { isShared: true });
+  const ignore = (): void => undefined;
+  const connection = new RedisConnection(line, TIMEOUTS, { ready: ignore, closed: ignore, error: ignore });
+  await connection.firstAttempt;
+  return connection;
+}
+
+async function lineToUrl(
+  redis: string | RedisLogin,
+  target: Omit<RedisTarget, 'redis'>,
+  options: LineOptions = {},
+): Promise<RedisLine> {
+  const { url, credentials } = isString(redis) ? { url: redis, credentials: undefined } : redis;
+  const Client = await loadClient(target);
+  const settings = { ...connectionOptions(target), lazyConnect: credentials !== undefined };
+  return new IoredisLine(adapted(new Client(url, settings)), { ...options, credentials });
+}
+
+async function loadClient({ owner }: Pick<RedisTarget, 'owner'>): Promise<typeof Redis> {
+  // The `try` lets bundlers build an application that has neither because it uses no Redis.
   try {
     return (await import('ioredis')).Redis;
   } catch (cause) {
-    throw new Error(`${owner}: the option "redis" needs the package "ioredis": run npm install ioredis`, {
-      cause,
-    });
+    try {
+      // A copy of ioredis, whose classes TypeScript takes for others.
+      const iovalkey: object = await import('iovalkey');
+      return Reflect.get(iovalkey, 'Redis');
+    } catch {
+      throw new Error(`${owner}: the option "redis" needs the package "ioredis": run npm install ioredis`, {
+        cause,
+      });
+    }
   }
 }
 
-const isCluster = (client: RedisClient): client is Cluster =>
-  'isCluster' in client && client.isCluster === true;
+const isCluster = (client: Ioredis): client is Cluster => client.isCluster;
 
-function duplicate(client: RedisClient, options: ConnectionOptions): Redis {
-  const copy = client.duplicate(options) as Redis;
+const RECONNECT_MILLISECONDS = 2000;
+
+interface LineOptions {
+  readonly onMessage?: OnMessage;
+  readonly credentials?: RedisLogin['credentials'] | undefined;
+  /** Whether the connection does not keep the process running. */
+  readonly isShared?: boolean;
+}
+
+/** A connection over ioredis, which connects again by itself. */
+class IoredisLine implements RedisLine {
+  readonly isCluster: boolean;
+  readonly keyPrefix: string;
+  readonly #client: Ioredis;
+  readonly #options: LineOptions;
+  #isClosed = false;
+  #reconnect: NodeJS.Timeout | undefined;
+
+  constructor(client: Ioredis, options: LineOptions = {}) {
+    this.#client = client;
+    this.#options = options;
+    this.isCluster = isCluster(client);
+    this.keyPrefix = client.options.keyPrefix ?? '';
+    const { onMessage, isShared } = options;
+    if (onMessage !== undefined) client.on('message', onMessage);
+    if (isShared !== true || isCluster(client)) return;
+    client.on('connect', () => client.stream.unref());
+    // A timer of ioredis would keep the process running.
+    client.options.retryStrategy = () => null;
+  }
+
+  get isReady(): boolean {
+    return this.#client.status === 'ready';
+  }
+
+  get isStarting(): boolean {
+    return this.#client.status === 'connect';
+  }
+
+  open(events: LineEvents): void {
+    const client = this.#client;
+    const { credentials } = this.#options;
+    client.on('error', (cause: Error) => {
+      // ioredis rejects its own AUTH with this error when the connection closes.
+      const closed = cause.name === 'MaxRetriesPerRequestError';
+      if (closed) events.error(new Error('The connection was closed during AUTH', { cause }));
+      else events.error(credentials !== undefined && isReplyError(cause) ? refusedOnce(cause) : cause);
+    });
+    client.on('connect', events.accepted);
+    client.on('ready', events.ready);
+    client.on('close', events.closed);
+    client.on('end', () => this.#ended());
+    if (credentials === undefined || isCluster(client)) return;
+    this.#authenticate(client, credentials, events);
+    void client.connect().catch(() => undefined);
+  }
+
+  /** Calls the function of the application before each attempt to connect, also those of ioredis. */
+  #authenticate(client: Redis, credentials: RedisLogin['credentials'], events: LineEvents): void {
+    const connect = client.connect.bind(client);
+    client.connect = async () => {
+      try {
+        const { username, password } = await credentials();
+        if (!isString(password)) throw new TypeError('credentials() returned no password');
+        Object.assign(client.options, { password }, username === undefined ? undefined : { username });
+      } catch (error) {
+        events.error(error as Error);
+        return this.#ended();
+      }
+      if (!this.#isClosed) await connect();
+    };
+  }
+
+  send(command: RedisCommand): Promise<unknown> {
+    return sendToIoredis(this.#client, command);
+  }
+
+  close(): Promise<void> {
+    clearTimeout(this.#reconnect);
+    this.#isClosed = true;
+    // ioredis listens to the first error of a socket. A TLS handshake that is closed may have two: of the certificate,
+    // and the server's alert.
+    for (const { stream } of this.#clients) stream?.on('error', () => undefined);
+    return new Promise((resolve) => {
+      if (this.#client.status === 'end') return resolve();
+      this.#client.once('end', () => resolve());
+      // Between two attempts there is no connection that could emit `end`, and none of a cluster without
+      // known nodes.
+      const isUnconnected = isCluster(this.#client) && this.#client.nodes().length === 0;
+      if (this.#client.status === 'reconnecting' || isUnconnected) resolve();
+      this.#client.disconnect();
+    });
+  }
+
+  /** Connects again where ioredis gives up: after `sentinelRetryStrategy`, or an exception for `tls` or `port`. */
+  #ended(): void {
+    if (this.#isClosed) return;
+    const connect = (): Promise<unknown> => this.#client.connect().catch(() => undefined);
+    this.#reconnect = setTimeout(connect, RECONNECT_MILLISECONDS);
+    if (this.#options.isShared) this.#reconnect.unref();
+  }
+
+  /** The client of a cluster sends commands to any node that it still knows after lost connections, also to replicas. */
+  leaveReplica(): void {
+    if (isCluster(this.#client)) this.#client.refreshSlotsCache();
+    else if (this.isReady) this.#client.disconnect(true);
+  }
+
+  reset(): void {
+    for (const { stream } of this.#clients) {
+      if (stream !== undefined) resetSocket(stream);
+    }
+  }
+
+  get #clients(): readonly Redis[] {
+    return isCluster(this.#client) ? this.#client.nodes() : [this.#client];
+  }
+}
+
+/**
+ * Closes a socket with RST, which discards unsent bytes in the kernel. Otherwise the kernel would send them as soon
+ * as the network works again. Node has no RST for TLS, nor for the socket of a `path`.
+ */
+function resetSocket(socket: Socket): void {
+  if ('encrypted' in socket || socket.remoteAddress === undefined) socket.destroy();
+  else socket.resetAndDestroy();
+}
+
+const duplicateOf = (client: Ioredis, options: ConnectionOptions): Ioredis =>
+  isCluster(client) ? duplicateCluster(client, options) : duplicate(client, options);
+
+function duplicate(client: Redis, options: ConnectionOptions): Redis {
+  const copy = client.duplicate(options);
   copy.options.retryStrategy = retrying(copy.options.retryStrategy);
   if (copy.options.sentinels !== undefined) copy.on('ready', () => void requireMaster(copy));
   return adapted(copy);

@@ -1,14 +1,12 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { BudgetClient } from '../../types/graphql.ts';
+import type { RedisSource } from '../../types/redis.ts';
 import type { SchemaUsage, UsageReport } from '../../types/usage.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
 import {
   assertSync,
   delay,
   isEither,
-  isFunction,
-  isObject,
   isString,
   optionalFunction,
   optionError,
@@ -19,6 +17,8 @@ import {
   wrongReturnValue,
 } from '../options/rules.ts';
 import { USAGE_OPTIONS } from '../options/scopes.ts';
+import { redisRule } from '../redis/clients.ts';
+import { commandsOf } from '../redis/commands.ts';
 import { type ClientReader, readClient, toClient } from './clients.ts';
 import { UsageRecorder } from './recorder.ts';
 import { UsageCounts } from './report.ts';
@@ -32,7 +32,7 @@ import {
 
 interface UsageSettings {
   readonly file: string | URL | undefined;
-  readonly redis: BudgetClient | undefined;
+  readonly redis: RedisSource | undefined;
   readonly prefix: string;
   readonly write: ((counts: UsageReport) => unknown) | undefined;
   readonly interval: number;
@@ -48,11 +48,7 @@ const rules: Rules<UsageSettings> = {
     isEither((value) => isString(value) && value !== '', isFileUrl),
     'the path of a file, or a file: URL',
   ),
-  redis: rule<BudgetClient | undefined>(
-    undefined,
-    (value) => isObject(value) && isFunction(value['eval']) && isString(value['status']),
-    'an ioredis client',
-  ),
+  redis: redisRule,
   prefix: rule('espalier:usage:', isString, 'a string'),
   write: optionalFunction(),
   interval: delay(60_000),
@@ -86,7 +82,7 @@ function targetOf({ file, redis, prefix, write, days }: UsageSettings): UsageTar
     );
   }
   if (file !== undefined) return createFileTarget(isString(file) ? resolve(file) : fileURLToPath(file), days);
-  if (redis !== undefined) return createRedisTarget(redis, prefix, days);
+  if (redis !== undefined) return createRedisTarget(commandsOf(redis), prefix, days);
   return write === undefined ? createMemoryTarget(days) : createFunctionTarget(write);
 }
 

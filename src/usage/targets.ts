@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import type { BudgetClient } from '../../types/graphql.ts';
 import type { UsageReport } from '../../types/usage.ts';
+import type { RedisCommands } from '../redis/clients.ts';
 import { UsageCounts } from './report.ts';
 
 /** The place where counts are kept. */
@@ -108,11 +108,10 @@ const READ = "return redis.call('HGETALL', KEYS[1])";
  * Keeps counts in Redis: a hash per day, whose fields are a coordinate, a space and a client; the operations have the
  * empty coordinate. A command that was sent and not confirmed is sent again, so that a count is rather too high.
  */
-export function createRedisTarget(client: BudgetClient, prefix: string, days: number): UsageTarget {
+export function createRedisTarget(redis: RedisCommands, prefix: string, days: number): UsageTarget {
   function send(script: string, day: string, ...args: (string | number)[]): Promise<unknown> {
-    // ioredis would queue the command.
-    if (client.status !== 'ready') throw new Error(`Redis is not connected: ${client.status}`);
-    return client.eval(script, 1, prefix + day, ...args);
+    if (redis.problem !== undefined) throw redis.problem;
+    return redis.send({ name: 'eval', script, keys: [prefix + day], args });
   }
   return {
     async add(counts) {

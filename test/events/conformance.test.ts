@@ -1,10 +1,13 @@
-import { setTimeout as pause } from 'node:timers/promises';
-import { Redis } from 'ioredis';
 import { testTransport } from '../../middleware/testing.ts';
 import { RedisTransport } from '../../src/pubsub/redis-transport.ts';
-import { type StallingProxy, startProxy } from '../pubsub/proxy.ts';
-import { type RedisServer, startRedis } from '../redis.ts';
 import { startCluster } from '../redis-cluster.ts';
+import {
+  INTERRUPTIONS,
+  type InterruptedRedis,
+  LIMITS,
+  SETTINGS,
+  startInterruptedRedis,
+} from './interruptions.ts';
 import { type Faults, MemoryBroker } from './transports.ts';
 
 const ALL = [
@@ -18,9 +21,6 @@ const ALL = [
   'close ends the transport',
 ];
 const WITHOUT_HISTORY = ALL.filter((name) => !/links|history/.test(name));
-
-const SETTINGS = { heartbeat: 100, commandTimeout: 500 };
-const LIMITS = { length: 1000, age: 300_000 };
 
 describe.each([
   ['a history', true],
@@ -88,42 +88,18 @@ it.each([
 });
 
 describe('Redis', () => {
-  let server: RedisServer;
-  let proxy: StallingProxy;
-  let admin: Redis;
+  let redis: InterruptedRedis;
   beforeAll(async () => {
-    server = await startRedis();
-    proxy = await startProxy(server.url);
-    admin = new Redis(server.url);
+    redis = await startInterruptedRedis();
   });
-  afterAll(async () => {
-    await proxy.close();
-    await admin.quit();
-    await server.kill();
-  });
-
-  const interruptions: Readonly<Record<string, () => Promise<unknown>>> = {
-    'closed connections': async () => proxy.drop(),
-    'CLIENT KILL TYPE pubsub': () => admin.client('KILL', 'TYPE', 'PUBSUB'),
-    'a stalled network': async () => {
-      proxy.stall();
-      await pause(800);
-      proxy.heal();
-    },
-    'a stopped server': async () => {
-      server.signal('SIGSTOP');
-      await pause(800);
-      server.signal('SIGCONT');
-    },
-  };
+  afterAll(() => redis.close());
 
   describe.each([
     ['with a history', LIMITS],
     ['without a history', undefined],
   ])('%s', (_, history) => {
-    it.each(Object.keys(interruptions))('passes testTransport with %s', async (name) => {
-      const create = () => new RedisTransport(proxy.url, { ...SETTINGS, history });
-      const passed = await testTransport(create, { interrupt: interruptions[name] });
+    it.each(INTERRUPTIONS)('passes testTransport with %s', async (name) => {
+      const passed = await redis.test(name, redis.url, history);
       expect(passed).toEqual(history === undefined ? WITHOUT_HISTORY : ALL);
     });
   });

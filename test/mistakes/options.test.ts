@@ -355,6 +355,7 @@ const FAMILIES = {
     ...each(createPubSub, { redis: 'http://localhost' }, { redis: 'redis://localhost/app' }),
     ...each(createPubSub, { redis: 'redis://app:se/cret@localhost' }, { redis: 'redis://localhost:65536' }),
     ...each(createPubSub, { redis: { host: 'localhost' } }, { redis: { duplicate: empty, isOpen: false } }),
+    ...each(createPubSub, { redis: { url: 'redis://a:b/c@localhost', credentials: empty } }),
     ...calls(events.subscribe, ['said', empty], [['said', 'left']]),
     ...calls(events.publish, [{ said: 'hello' }]),
     ...calls(filter, [() => events.subscribe('tick'), () => true]),

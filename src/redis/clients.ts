@@ -1,0 +1,155 @@
+import type { Cluster, Redis } from 'ioredis';
+import type { RedisClient, RedisLogin, RedisSource } from '../../types/redis.ts';
+import { isFunction, isObject, isString, type Rule, rule } from '../options/rules.ts';
+
+type Word = string | number | Buffer;
+
+/** A command. Its keys get the key prefix of the client, and the first one chooses the node of a cluster. */
+export interface RedisCommand {
+  readonly name: string;
+  /** The text of `eval`, or the hash of `evalsha`. */
+  readonly script?: string;
+  readonly keys?: readonly string[];
+  readonly args?: readonly Word[];
+  /** Whether the strings of the reply are bytes. */
+  readonly isBinary?: boolean;
+}
+
+/** Sends commands to Redis. */
+export interface RedisCommands {
+  /** Why no command can be sent: a client would queue it, and Redis execute it long after the response. */
+  readonly problem: Error | undefined;
+  send(command: RedisCommand): Promise<unknown>;
+}
+
+/** A client or cluster of ioredis or iovalkey. */
+export type Ioredis = Redis | Cluster;
+
+/** The members that the clients and clusters of node-redis share. */
+interface NodeRedisBase extends RedisClient {
+  connect(): Promise<unknown>;
+  destroy(): void;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+}
+
+/** A client of node-redis. */
+export interface NodeRedisClient extends NodeRedisBase {
+  readonly isReady: boolean;
+  readonly options?: {
+    readonly keyPrefix?: string;
+    readonly password?: string;
+    readonly credentialsProvider?: object;
+    readonly socket?: object;
+  };
+  duplicate(override?: object): NodeRedisClient;
+  sendCommand(words: readonly (string | Buffer)[], options: object): Promise<unknown>;
+  subscribe(channel: string, listener: (text: string, channel: string) => void): Promise<unknown>;
+  unsubscribe(channel: string, listener: (text: string, channel: string) => void): Promise<unknown>;
+}
+
+/** A cluster of node-redis. */
+export interface NodeRedisCluster extends NodeRedisBase {
+  readonly isOpen: boolean;
+  readonly masters: readonly object[];
+  nodeClient(node: object): NodeRedisClient | Promise<NodeRedisClient>;
+  duplicate(override?: object): NodeRedisCluster;
+  sendCommand(
+    firstKey: string | undefined,
+    isReadonly: boolean,
+    words: readonly (string | Buffer)[],
+    options: object,
+  ): Promise<unknown>;
+}
+
+export type NodeRedis = NodeRedisClient | NodeRedisCluster;
+
+/** Whether a client is one of node-redis 5 or later, or its cluster; not its pool or Sentinel. */
+export const isNodeRedis = (client: object): client is NodeRedis =>
+  'destroy' in client && ('isPubSubActive' in client || isNodeCluster(client));
+
+export const isNodeCluster = (client: object): client is NodeRedisCluster => 'nodeClient' in client;
+
+export const isLogin = (redis: RedisSource): redis is RedisLogin => isObject(redis) && 'credentials' in redis;
+
+/** Whether ioredis can parse a URL. A database that is not a number would cause an unhandled rejection in ioredis. */
+function isRedisUrl(text: unknown): boolean {
+  if (!isString(text) || !/^rediss?:\/\//.test(text)) return false;
+  try {
+    const { username, password, pathname } = new URL(text);
+    decodeURIComponent(username + password);
+    return /^\/?(?:\d.*)?$/.test(pathname);
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a value is a Redis in one of its forms. */
+export function isRedis(value: unknown): value is RedisSource {
+  if (!isObject(value)) return isRedisUrl(value);
+  if (isFunction(value['credentials'])) return isRedisUrl(value['url']);
+  return isFunction(value['duplicate']) && (isNodeRedis(value) || isString(value['status']));
+}
+
+/** The rule of every option that takes a Redis. */
+export const redisRule: Rule<RedisSource | undefined> = rule<RedisSource | undefined>(
+  undefined,
+  isRedis,
+  'a redis:// or rediss:// URL (user:password@host:port/database, percent-encoded), { url, credentials }, or a client or cluster of ioredis, iovalkey, or "redis" (version 5 or later)',
+);
+
+/** Sends a command over a client of ioredis. With `enableAutoPipelining`, its method `call` would fail. */
+export function sendToIoredis(client: Ioredis, command: RedisCommand): Promise<unknown> {
+  const { name, script, keys = [], args = [], isBinary } = command;
+  const method: (...words: readonly Word[]) => Promise<unknown> = Reflect.get(
+    client,
+    isBinary ? `${name}Buffer` : name,
+  );
+  return Reflect.apply(method, client, [
+    ...(script === undefined ? [] : [script, keys.length]),
+    ...keys,
+    ...args,
+  ]);
+}
+
+/** The type of strings in RESP. Other types may be mapped by the settings of the client, which do not apply here. */
+const BYTES = { typeMapping: { 36: Buffer } };
+const STRINGS = { typeMapping: {} };
+
+/** Sends a command over a client of node-redis, whose `sendCommand` does not apply its key prefix. */
+export async function sendToNodeRedis(client: NodeRedis, command: RedisCommand): Promise<unknown> {
+  const { name, script, args = [], isBinary } = command;
+  const prefix = keyPrefixOf(client);
+  const keys = (command.keys ?? []).map((key) => prefix + key);
+  const words = [
+    name.toUpperCase(),
+    ...(script === undefined ? [] : [script, keys.length]),
+    ...keys,
+    ...args,
+  ].map((word) => (typeof word === 'object' ? word : String(word)));
+  const options = { ...(isBinary ? BYTES : STRINGS) };
+  try {
+    if (!isNodeCluster(client)) return await client.sendCommand(words, options);
+    return await client.sendCommand(keys[0], false, words, options);
+  } catch (error) {
+    throw withName(error as Error);
+  }
+}
+
+/** The key prefix of a client. Clusters of node-redis do not tell theirs. */
+export const keyPrefixOf = (client: NodeRedis): string =>
+  (isNodeCluster(client) ? undefined : client.options?.keyPrefix) ?? '';
+
+/** Gives replies with an error the name that they have in ioredis. They begin with a code, such as `NOSCRIPT`. */
+export function withName(error: Error): Error {
+  if (/^[A-Z][A-Z0-9_]+ /.test(error.message)) error.name = 'ReplyError';
+  return error;
+}
+
+/** Whether Redis has replied with an error, such as NOPERM or WRONGPASS. */
+export function isReplyError(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'ReplyError';
+}
+
+/** An error of AUTH that is not final: the next attempt to connect has another password. */
+export const refusedOnce = (cause: Error): Error =>
+  new Error(`Redis refused the credentials: ${cause.message}`, { cause });

@@ -1,0 +1,96 @@
+import { createHash } from 'node:crypto';
+import type { RedisLogin, RedisSource } from '../../types/redis.ts';
+import { withTimeLimit } from '../http/timers.ts';
+import { isString } from '../options/rules.ts';
+import {
+  type Ioredis,
+  isLogin,
+  isNodeCluster,
+  isNodeRedis,
+  type RedisCommands,
+  sendToIoredis,
+  sendToNodeRedis,
+} from './clients.ts';
+
+const notConnected = (reason: string): Error => new Error(`Redis is not connected: ${reason}`);
+
+/** Sends commands over a client as it is, or over the shared connection to a URL. */
+export function commandsOf(redis: RedisSource): RedisCommands {
+  if (isString(redis) || isLogin(redis)) return sharedCommands(redis);
+  if (isNodeRedis(redis)) {
+    return {
+      get problem() {
+        const isReady = isNodeCluster(redis) ? redis.isOpen : redis.isReady;
+        return isReady ? undefined : notConnected('call its method connect(), or wait until it is ready');
+      },
+      send: (command) => sendToNodeRedis(redis, command),
+    };
+  }
+  const client = redis as Ioredis;
+  return {
+    get problem() {
+      // A client with `lazyConnect` connects with its first command.
+      return /^(?:ready|wait)$/.test(client.status) ? undefined : notConnected(client.status);
+    },
+    send: (command) => sendToIoredis(client, command),
+  };
+}
+
+/** The connections that the options of all handlers of this process share. */
+const shared = new Map<string | RedisLogin, RedisCommands>();
+
+function sharedCommands(redis: string | RedisLogin): RedisCommands {
+  const known = shared.get(redis);
+  if (known !== undefined) return known;
+  let opened: RedisCommands | undefined;
+  const opening = import('./connect.ts').then(({ connectShared }) => connectShared(redis));
+  opening.then(
+    (connection) => {
+      opened = connection;
+    },
+    // Each command rejects with it.
+    () => undefined,
+  );
+  const commands: RedisCommands = {
+    get problem() {
+      return opened?.problem;
+    },
+    async send(command) {
+      return (await opening).send(command);
+    },
+  };
+  shared.set(redis, commands);
+  return commands;
+}
+
+/** A script in Lua that reads and writes one key, so that it also runs in a cluster. */
+export class RedisScript {
+  readonly #text: string;
+  readonly #sha: string;
+
+  constructor(text: string) {
+    this.#text = text;
+    this.#sha = createHash('sha1').update(text).digest('hex');
+  }
+
+  /** Runs the script with a key. Rejects if Redis is unavailable, or does not reply within `timeout` milliseconds. */
+  async run(
+    redis: RedisCommands,
+    timeout: number,
+    key: string,
+    ...args: readonly (string | number)[]
+  ): Promise<readonly unknown[]> {
+    if (redis.problem !== undefined) throw redis.problem;
+    const inputs = { keys: [key], args };
+    const sent = redis.send({ name: 'evalsha', script: this.#sha, ...inputs }).catch((error: Error) => {
+      // The scripts of the server were flushed.
+      if (!error.message.startsWith('NOSCRIPT')) throw error;
+      return redis.send({ name: 'eval', script: this.#text, ...inputs });
+    });
+    const late = (): Error => new Error(`Redis did not reply within ${timeout} ms`);
+    const reply = await withTimeLimit(sent, timeout, late);
+    if (Array.isArray(reply)) return reply;
+    // The reply is QUEUED between MULTI and EXEC.
+    throw new Error(`Redis replied ${String(reply)}; use a client without MULTI`);
+  }
+}

@@ -1,0 +1,194 @@
+import { withTimeLimit } from '../http/timers.ts';
+import {
+  isNodeCluster,
+  isReplyError,
+  keyPrefixOf,
+  type NodeRedis,
+  type NodeRedisClient,
+  type NodeRedisCluster,
+  type RedisCommand,
+  refusedOnce,
+  sendToNodeRedis,
+  withName,
+} from './clients.ts';
+import type { LineEvents, RedisLine } from './connection.ts';
+
+type OnMessage = (channel: string, text: string) => void;
+
+/**
+ * A connection over node-redis. Each attempt has a new client: a client that connected again by itself would send
+ * queued commands and subscribe again before this package knows of it.
+ */
+class NodeRedisLine implements RedisLine {
+  readonly isCluster: boolean;
+  readonly keyPrefix: string;
+  isReady = false;
+  isStarting = false;
+
+  readonly #create: () => Promise<NodeRedis | undefined>;
+  readonly #commandTimeout: number;
+  readonly #onMessage: (text: string, channel: string) => void;
+  /** Whether the password comes from a function of the application. */
+  readonly #isRenewed: boolean;
+  #events!: LineEvents;
+  #client: NodeRedis | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #attempts = 0;
+  #isClosed = false;
+
+  constructor(
+    { client, commandTimeout }: NodeRedisTarget,
+    create: () => Promise<NodeRedis | undefined>,
+    onMessage: OnMessage = () => undefined,
+  ) {
+    this.isCluster = isNodeCluster(client);
+    this.keyPrefix = keyPrefixOf(client);
+    const { password, credentialsProvider } = ('options' in client && client.options) || {};
+    this.#isRenewed = password === undefined && credentialsProvider !== undefined;
+    this.#create = create;
+    this.#commandTimeout = commandTimeout;
+    this.#onMessage = (text, channel) => onMessage(channel, text);
+  }
+
+  get client(): NodeRedis | undefined {
+    return this.isReady ? this.#client : undefined;
+  }
+
+  open(events: LineEvents): void {
+    this.#events = events;
+    void this.#connect();
+  }
+
+  async #connect(): Promise<void> {
+    let client: NodeRedis | undefined;
+    try {
+      client = await this.#create();
+      if (this.#isClosed) return;
+      if (client === undefined) return this.#retry();
+      this.#client = client;
+      const created = client;
+      // The client of a cluster replaces its nodes; the commands show whether it can.
+      client.on('error', (error) => {
+        if (isNodeCluster(created) && this.isReady) this.#events.error(error);
+        else this.#lost(created, error);
+      });
+      this.isStarting = true;
+      await client.connect();
+    } catch (error) {
+      return this.#lost(client, error as Error);
+    }
+    if (this.#client !== client) return;
+    this.isStarting = false;
+    this.isReady = true;
+    this.#attempts = 0;
+    this.#events.ready();
+  }
+
+  #lost(client: NodeRedis | undefined, cause?: Error): void {
+    if (this.#isClosed || client !== this.#client) return;
+    this.#destroy();
+    if (cause !== undefined) {
+      const error = withName(cause);
+      this.#events.error(this.#isRenewed && isReplyError(error) ? refusedOnce(error) : error);
+    }
+    this.#events.closed();
+    this.#retry();
+  }
+
+  #retry(): void {
+    this.#attempts++;
+    this.#timer = setTimeout(() => void this.#connect(), Math.min(this.#attempts * 50, 2000));
+  }
+
+  #destroy(): void {
+    const client = this.#client;
+    this.#client = undefined;
+    this.isReady = false;
+    this.isStarting = false;
+    try {
+      client?.destroy();
+    } catch {
+      // It is closed already.
+    }
+  }
+
+  async send(command: RedisCommand): Promise<unknown> {
+    const client = this.#client as NodeRedis;
+    const { name, args = [] } = command;
+    if (!isNodeCluster(client)) {
+      if (name !== 'subscribe' && name !== 'unsubscribe') return sendToNodeRedis(client, command);
+      return client[name](String(args[0]), this.#onMessage).catch((error: Error) => {
+        throw withName(error);
+      });
+    }
+    try {
+      // The replies of one node prove nothing about another.
+      return await withTimeLimit(
+        sendToNodeRedis(client, command),
+        this.#commandTimeout,
+        () => new Error('late'),
+      );
+    } catch (error) {
+      // It discards the commands that wait for a node.
+      if (!isReplyError(error)) this.#lost(client, error as Error);
+      throw error;
+    }
+  }
+
+  reset(): void {
+    this.#lost(this.#client);
+  }
+
+  leaveReplica(): void {
+    this.#lost(this.#client);
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#isClosed = true;
+    this.#destroy();
+  }
+}
+
+interface NodeRedisTarget {
+  readonly client: NodeRedis;
+  readonly commandTimeout: number;
+}
+
+/** Creates the line for commands. */
+export function nodeRedisLine(target: NodeRedisTarget): NodeRedisLine {
+  const { client, commandTimeout } = target;
+  return new NodeRedisLine(target, async () =>
+    isNodeCluster(client) ? client.duplicate({ useReplicas: false }) : duplicate(client, commandTimeout),
+  );
+}
+
+/** Creates the line for messages. Redis sends those of a cluster to all nodes, so that it needs one of them. */
+export function nodeRedisSubscriber(
+  target: NodeRedisTarget,
+  publisher: NodeRedisLine,
+  onMessage: OnMessage,
+): RedisLine {
+  const { client, commandTimeout } = target;
+  async function create(): Promise<NodeRedis | undefined> {
+    if (!isNodeCluster(client)) return duplicate(client, commandTimeout);
+    const cluster = publisher.client as NodeRedisCluster | undefined;
+    const master = cluster?.masters[Math.floor(Math.random() * cluster.masters.length)];
+    if (cluster === undefined || master === undefined) return undefined;
+    return duplicate(await cluster.nodeClient(master), commandTimeout);
+  }
+  return new NodeRedisLine(target, create, onMessage);
+}
+
+/** Copies a client without the settings that would change replies, or connect again. */
+function duplicate(client: NodeRedisClient, connectTimeout: number): NodeRedisClient {
+  const socket = { ...client.options?.socket, connectTimeout, reconnectStrategy: false };
+  return client.duplicate({
+    socket,
+    disableOfflineQueue: true,
+    commandsQueueMaxLength: undefined,
+    commandOptions: undefined,
+    clientSideCache: undefined,
+    readonly: false,
+  });
+}
