@@ -64,7 +64,8 @@ export function describeNodeRedis(name: string, { createClient, createCluster }:
       const rootNodes = cluster.nodes.map(({ url }) => ({ url }));
       const client = await opened(createCluster({ rootNodes }));
       for (const use of Object.values(USES)) await use(client);
-      const create = () => new RedisTransport(client, { ...SETTINGS, history: LIMITS });
+      const create = () =>
+        new RedisTransport(client, { heartbeat: 100, commandTimeout: 5000, history: LIMITS });
       expect(await testTransport(create)).toHaveLength(7);
     });
 

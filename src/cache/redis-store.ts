@@ -19,7 +19,7 @@ import {
 } from '../options/rules.ts';
 import { REDIS_STORE_OPTIONS } from '../options/scopes.ts';
 import { isReplyError, redisRule } from '../redis/clients.ts';
-import { commandLine, type RedisTarget, TIMEOUTS } from '../redis/connect.ts';
+import { createLine, type RedisTarget, TIMEOUTS } from '../redis/connect.ts';
 import { RedisConnection } from '../redis/connection.ts';
 import { delay } from './invalidations.ts';
 import { byteStores } from './store.ts';
@@ -224,7 +224,7 @@ class RedisStore implements PublicStore {
   }
 
   async #connect(target: RedisTarget): Promise<RedisConnection> {
-    const connection: RedisConnection = new RedisConnection(await commandLine(target), target, {
+    const connection: RedisConnection = new RedisConnection(await createLine(target), target, {
       ready: () => void this.#identify(connection),
       closed: () => {
         this.#server = undefined;

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { EventTransport, TransportHistory, TransportListener } from '../../types/pubsub.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import { isReplyError, type RedisCommand } from '../redis/clients.ts';
-import { pubSubLines } from '../redis/connect.ts';
+import { createLine } from '../redis/connect.ts';
 import { type ConnectionTimeouts, isRefusal, RedisConnection, type RedisLine } from '../redis/connection.ts';
 import type { HistoryLimits } from './history.ts';
 import { RedisHistory, splitMessage } from './redis-history.ts';
@@ -123,16 +123,18 @@ export class RedisTransport implements EventTransport {
   async #connect(): Promise<Connections> {
     const { error } = this.#events;
     const timeouts = this.#settings;
-    const lines = await pubSubLines(
-      { redis: this.#redis, ...timeouts, owner: 'createPubSub' },
-      (name, message) => this.#receive(name, message),
-    );
-    const publisher = new RedisConnection(lines.publisher, timeouts, {
-      ready: () => this.#history?.connected(lines.publisher),
+    const target = { redis: this.#redis, ...timeouts, owner: 'createPubSub' };
+    const commands = await createLine(target);
+    const messages = await createLine(target, {
+      publisher: commands,
+      onMessage: (name, message) => this.#receive(name, message),
+    });
+    const publisher = new RedisConnection(commands, timeouts, {
+      ready: () => this.#history?.connected(commands),
       closed() {},
       error,
     });
-    const subscriber = new RedisConnection(lines.subscriber, timeouts, {
+    const subscriber = new RedisConnection(messages, timeouts, {
       ready: () => void this.#resubscribe(subscriber),
       closed: () => this.#disconnected(),
       error: (reason) => {

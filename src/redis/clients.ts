@@ -25,15 +25,11 @@ export interface RedisCommands {
 /** A client or cluster of ioredis or iovalkey. */
 export type Ioredis = Redis | Cluster;
 
-/** The members that the clients and clusters of node-redis share. */
-interface NodeRedisBase extends RedisClient {
-  connect(): Promise<unknown>;
-  destroy(): void;
-  on(event: 'error', listener: (error: Error) => void): unknown;
-}
+type Words = readonly (string | Buffer)[];
+type OnText = (text: string, channel: string) => void;
 
-/** A client of node-redis. */
-export interface NodeRedisClient extends NodeRedisBase {
+/** The members of a client of node-redis that this package uses. */
+export interface NodeRedisClient extends RedisClient {
   readonly isReady: boolean;
   readonly options?: {
     readonly keyPrefix?: string;
@@ -41,24 +37,22 @@ export interface NodeRedisClient extends NodeRedisBase {
     readonly credentialsProvider?: object;
     readonly socket?: object;
   };
+  connect(): Promise<unknown>;
+  destroy(): void;
+  on(event: 'error', listener: (error: Error) => void): unknown;
   duplicate(override?: object): NodeRedisClient;
-  sendCommand(words: readonly (string | Buffer)[], options: object): Promise<unknown>;
-  subscribe(channel: string, listener: (text: string, channel: string) => void): Promise<unknown>;
-  unsubscribe(channel: string, listener: (text: string, channel: string) => void): Promise<unknown>;
+  sendCommand(words: Words, options: object): Promise<unknown>;
+  subscribe(channel: string, listener: OnText): Promise<unknown>;
+  unsubscribe(channel: string, listener: OnText): Promise<unknown>;
 }
 
-/** A cluster of node-redis. */
-export interface NodeRedisCluster extends NodeRedisBase {
+/** The members of a cluster of node-redis. */
+interface NodeRedisCluster extends Pick<NodeRedisClient, 'connect' | 'destroy' | 'on'> {
   readonly isOpen: boolean;
   readonly masters: readonly object[];
   nodeClient(node: object): NodeRedisClient | Promise<NodeRedisClient>;
   duplicate(override?: object): NodeRedisCluster;
-  sendCommand(
-    firstKey: string | undefined,
-    isReadonly: boolean,
-    words: readonly (string | Buffer)[],
-    options: object,
-  ): Promise<unknown>;
+  sendCommand(key: string | undefined, isReadonly: boolean, words: Words, options: object): Promise<unknown>;
 }
 
 export type NodeRedis = NodeRedisClient | NodeRedisCluster;

@@ -13,10 +13,14 @@ import {
   refusedOnce,
   sendToIoredis,
 } from './clients.ts';
-import { type ConnectionTimeouts, type LineEvents, RedisConnection, type RedisLine } from './connection.ts';
-import { nodeRedisLine, nodeRedisSubscriber } from './node-redis.ts';
-
-type OnMessage = (channel: string, text: string) => void;
+import {
+  type ConnectionTimeouts,
+  type LineEvents,
+  type LineOptions,
+  RedisConnection,
+  type RedisLine,
+} from './connection.ts';
+import { NodeRedisLine } from './node-redis.ts';
 
 /** The server to connect to, and the public function that has the option, for errors. */
 export interface RedisTarget extends ConnectionTimeouts {
@@ -30,42 +34,17 @@ type ConnectionOptions = RedisOptions & { readonly replyMapping: 'legacy' };
 /** A silent connection for commands is closed and opened again after these times. */
 export const TIMEOUTS = { heartbeat: 2000, commandTimeout: 2000 };
 
-/** Creates a line for commands, to a URL or with the settings of a client. */
-export async function commandLine(target: RedisTarget): Promise<RedisLine> {
+/** Creates a line for commands or, with `onMessage`, for messages. */
+export async function createLine(target: RedisTarget, options: LineOptions = {}): Promise<RedisLine> {
   const { redis, commandTimeout } = target;
-  if (isString(redis) || isLogin(redis)) return lineToUrl(redis, target);
-  if (isNodeRedis(redis)) return nodeRedisLine({ client: redis, commandTimeout });
-  return new IoredisLine(duplicateOf(redis as Ioredis, connectionOptions(target)));
-}
-
-/** The two lines that Redis pub/sub needs. */
-interface Lines {
-  readonly publisher: RedisLine;
-  readonly subscriber: RedisLine;
-}
-
-/** Creates both lines. */
-export async function pubSubLines(target: RedisTarget, onMessage: OnMessage): Promise<Lines> {
-  const { redis, commandTimeout } = target;
-  if (isString(redis) || isLogin(redis)) {
-    return {
-      publisher: await commandLine(target),
-      subscriber: await lineToUrl(redis, target, { onMessage }),
-    };
+  if (isString(redis) || isLogin(redis)) return lineToUrl(redis, target, options);
+  if (isNodeRedis(redis)) return new NodeRedisLine({ ...options, client: redis, commandTimeout });
+  const { publisher } = options;
+  const settings = connectionOptions(target);
+  if (!(publisher instanceof IoredisLine && isCluster(publisher.client))) {
+    return new IoredisLine(duplicateOf(redis as Ioredis, settings), options);
   }
-  if (isNodeRedis(redis)) {
-    const publisher = nodeRedisLine({ client: redis, commandTimeout });
-    return {
-      publisher,
-      subscriber: nodeRedisSubscriber({ client: redis, commandTimeout }, publisher, onMessage),
-    };
-  }
-  const options = connectionOptions(target);
-  const client = duplicateOf(redis as Ioredis, options);
-  const subscriber = isCluster(client)
-    ? subscriberOf(client, await loadClient(target), options)
-    : duplicateOf(redis as Ioredis, options);
-  return { publisher: new IoredisLine(client), subscriber: new IoredisLine(subscriber, { onMessage }) };
+  return new IoredisLine(subscriberOf(publisher.client, await loadClient(target), settings), options);
 }
 
 /** Opens the connection to a URL that all handlers share. It is never closed, and does not keep the process running. */
@@ -80,7 +59,7 @@ export async function connectShared(redis: string | RedisLogin): Promise<RedisCo
 async function lineToUrl(
   redis: string | RedisLogin,
   target: Omit<RedisTarget, 'redis'>,
-  options: LineOptions = {},
+  options: IoredisOptions = {},
 ): Promise<RedisLine> {
   const { url, credentials } = isString(redis) ? { url: redis, credentials: undefined } : redis;
   const Client = await loadClient(target);
@@ -109,8 +88,7 @@ const isCluster = (client: Ioredis): client is Cluster => client.isCluster;
 
 const RECONNECT_MILLISECONDS = 2000;
 
-interface LineOptions {
-  readonly onMessage?: OnMessage;
+interface IoredisOptions extends LineOptions {
   readonly credentials?: RedisLogin['credentials'] | undefined;
   /** Whether the connection does not keep the process running. */
   readonly isShared?: boolean;
@@ -120,13 +98,13 @@ interface LineOptions {
 class IoredisLine implements RedisLine {
   readonly isCluster: boolean;
   readonly keyPrefix: string;
-  readonly #client: Ioredis;
-  readonly #options: LineOptions;
+  readonly client: Ioredis;
+  readonly #options: IoredisOptions;
   #isClosed = false;
   #reconnect: NodeJS.Timeout | undefined;
 
-  constructor(client: Ioredis, options: LineOptions = {}) {
-    this.#client = client;
+  constructor(client: Ioredis, options: IoredisOptions = {}) {
+    this.client = client;
     this.#options = options;
     this.isCluster = isCluster(client);
     this.keyPrefix = client.options.keyPrefix ?? '';
@@ -139,15 +117,15 @@ class IoredisLine implements RedisLine {
   }
 
   get isReady(): boolean {
-    return this.#client.status === 'ready';
+    return this.client.status === 'ready';
   }
 
   get isStarting(): boolean {
-    return this.#client.status === 'connect';
+    return this.client.status === 'connect';
   }
 
   open(events: LineEvents): void {
-    const client = this.#client;
+    const client = this.client;
     const { credentials } = this.#options;
     client.on('error', (cause: Error) => {
       // ioredis rejects its own AUTH with this error when the connection closes.
@@ -181,7 +159,7 @@ class IoredisLine implements RedisLine {
   }
 
   send(command: RedisCommand): Promise<unknown> {
-    return sendToIoredis(this.#client, command);
+    return sendToIoredis(this.client, command);
   }
 
   close(): Promise<void> {
@@ -191,28 +169,28 @@ class IoredisLine implements RedisLine {
     // and the server's alert.
     for (const { stream } of this.#clients) stream?.on('error', () => undefined);
     return new Promise((resolve) => {
-      if (this.#client.status === 'end') return resolve();
-      this.#client.once('end', () => resolve());
+      if (this.client.status === 'end') return resolve();
+      this.client.once('end', () => resolve());
       // Between two attempts there is no connection that could emit `end`, and none of a cluster without
       // known nodes.
-      const isUnconnected = isCluster(this.#client) && this.#client.nodes().length === 0;
-      if (this.#client.status === 'reconnecting' || isUnconnected) resolve();
-      this.#client.disconnect();
+      const isUnconnected = isCluster(this.client) && this.client.nodes().length === 0;
+      if (this.client.status === 'reconnecting' || isUnconnected) resolve();
+      this.client.disconnect();
     });
   }
 
   /** Connects again where ioredis gives up: after `sentinelRetryStrategy`, or an exception for `tls` or `port`. */
   #ended(): void {
     if (this.#isClosed) return;
-    const connect = (): Promise<unknown> => this.#client.connect().catch(() => undefined);
+    const connect = (): Promise<unknown> => this.client.connect().catch(() => undefined);
     this.#reconnect = setTimeout(connect, RECONNECT_MILLISECONDS);
     if (this.#options.isShared) this.#reconnect.unref();
   }
 
   /** The client of a cluster sends commands to any node that it still knows after lost connections, also to replicas. */
   leaveReplica(): void {
-    if (isCluster(this.#client)) this.#client.refreshSlotsCache();
-    else if (this.isReady) this.#client.disconnect(true);
+    if (isCluster(this.client)) this.client.refreshSlotsCache();
+    else if (this.isReady) this.client.disconnect(true);
   }
 
   reset(): void {
@@ -222,7 +200,7 @@ class IoredisLine implements RedisLine {
   }
 
   get #clients(): readonly Redis[] {
-    return isCluster(this.#client) ? this.#client.nodes() : [this.#client];
+    return isCluster(this.client) ? this.client.nodes() : [this.client];
   }
 }
 

@@ -34,6 +34,13 @@ interface ConnectionEvents {
   error(error: Error): void;
 }
 
+/** What a line for messages needs. */
+export interface LineOptions {
+  readonly onMessage?: (channel: string, text: string) => void;
+  /** The line for commands, which knows the nodes of a cluster. */
+  readonly publisher?: RedisLine;
+}
+
 export interface LineEvents extends ConnectionEvents {
   /** The server has accepted the connection. */
   accepted(): void;

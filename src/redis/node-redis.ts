@@ -5,28 +5,29 @@ import {
   keyPrefixOf,
   type NodeRedis,
   type NodeRedisClient,
-  type NodeRedisCluster,
   type RedisCommand,
   refusedOnce,
   sendToNodeRedis,
   withName,
 } from './clients.ts';
-import type { LineEvents, RedisLine } from './connection.ts';
+import type { LineEvents, LineOptions, RedisLine } from './connection.ts';
 
-type OnMessage = (channel: string, text: string) => void;
+interface NodeRedisTarget extends LineOptions {
+  readonly client: NodeRedis;
+  readonly commandTimeout: number;
+}
 
 /**
  * A connection over node-redis. Each attempt has a new client: a client that connected again by itself would send
  * queued commands and subscribe again before this package knows of it.
  */
-class NodeRedisLine implements RedisLine {
+export class NodeRedisLine implements RedisLine {
   readonly isCluster: boolean;
   readonly keyPrefix: string;
   isReady = false;
   isStarting = false;
 
-  readonly #create: () => Promise<NodeRedis | undefined>;
-  readonly #commandTimeout: number;
+  readonly #target: NodeRedisTarget;
   readonly #onMessage: (text: string, channel: string) => void;
   /** Whether the password comes from a function of the application. */
   readonly #isRenewed: boolean;
@@ -36,22 +37,14 @@ class NodeRedisLine implements RedisLine {
   #attempts = 0;
   #isClosed = false;
 
-  constructor(
-    { client, commandTimeout }: NodeRedisTarget,
-    create: () => Promise<NodeRedis | undefined>,
-    onMessage: OnMessage = () => undefined,
-  ) {
+  constructor(target: NodeRedisTarget) {
+    const { client, onMessage } = target;
+    this.#target = target;
     this.isCluster = isNodeCluster(client);
     this.keyPrefix = keyPrefixOf(client);
     const { password, credentialsProvider } = ('options' in client && client.options) || {};
     this.#isRenewed = password === undefined && credentialsProvider !== undefined;
-    this.#create = create;
-    this.#commandTimeout = commandTimeout;
-    this.#onMessage = (text, channel) => onMessage(channel, text);
-  }
-
-  get client(): NodeRedis | undefined {
-    return this.isReady ? this.#client : undefined;
+    this.#onMessage = (text, channel) => onMessage?.(channel, text);
   }
 
   open(events: LineEvents): void {
@@ -82,6 +75,18 @@ class NodeRedisLine implements RedisLine {
     this.isReady = true;
     this.#attempts = 0;
     this.#events.ready();
+  }
+
+  /** Creates a client; undefined while the cluster is not connected whose nodes it needs. */
+  async #create(): Promise<NodeRedis | undefined> {
+    const { client, commandTimeout, publisher } = this.#target;
+    if (!isNodeCluster(client)) return duplicate(client, commandTimeout);
+    if (!(publisher instanceof NodeRedisLine)) return client.duplicate({ useReplicas: false });
+    // Redis sends the messages of a cluster to all nodes, so that one of them is enough.
+    const cluster = publisher.isReady ? publisher.#client : undefined;
+    if (cluster === undefined || !isNodeCluster(cluster)) return undefined;
+    const master = cluster.masters[Math.floor(Math.random() * cluster.masters.length)];
+    return master && duplicate(await cluster.nodeClient(master), commandTimeout);
   }
 
   #lost(client: NodeRedis | undefined, cause?: Error): void {
@@ -125,7 +130,7 @@ class NodeRedisLine implements RedisLine {
       // The replies of one node prove nothing about another.
       return await withTimeLimit(
         sendToNodeRedis(client, command),
-        this.#commandTimeout,
+        this.#target.commandTimeout,
         () => new Error('late'),
       );
     } catch (error) {
@@ -148,36 +153,6 @@ class NodeRedisLine implements RedisLine {
     this.#isClosed = true;
     this.#destroy();
   }
-}
-
-interface NodeRedisTarget {
-  readonly client: NodeRedis;
-  readonly commandTimeout: number;
-}
-
-/** Creates the line for commands. */
-export function nodeRedisLine(target: NodeRedisTarget): NodeRedisLine {
-  const { client, commandTimeout } = target;
-  return new NodeRedisLine(target, async () =>
-    isNodeCluster(client) ? client.duplicate({ useReplicas: false }) : duplicate(client, commandTimeout),
-  );
-}
-
-/** Creates the line for messages. Redis sends those of a cluster to all nodes, so that it needs one of them. */
-export function nodeRedisSubscriber(
-  target: NodeRedisTarget,
-  publisher: NodeRedisLine,
-  onMessage: OnMessage,
-): RedisLine {
-  const { client, commandTimeout } = target;
-  async function create(): Promise<NodeRedis | undefined> {
-    if (!isNodeCluster(client)) return duplicate(client, commandTimeout);
-    const cluster = publisher.client as NodeRedisCluster | undefined;
-    const master = cluster?.masters[Math.floor(Math.random() * cluster.masters.length)];
-    if (cluster === undefined || master === undefined) return undefined;
-    return duplicate(await cluster.nodeClient(master), commandTimeout);
-  }
-  return new NodeRedisLine(target, create, onMessage);
 }
 
 /** Copies a client without the settings that would change replies, or connect again. */
