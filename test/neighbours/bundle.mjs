@@ -64,7 +64,8 @@ const bundlers = {
     });
     const { errors, warnings } = stats.toJson({ all: false, errors: true, warnings: true });
     // ioredis and iovalkey are optional peers.
-    const isOurs = ({ message, moduleName }) => /espalier/.test(moduleName) && !/'io(redis|valkey)'/.test(message);
+    const isOurs = ({ message, moduleName }) =>
+      /espalier/.test(moduleName) && !/'io(redis|valkey)'/.test(message);
     for (const { message } of [...errors, ...warnings.filter(isOurs)]) console.error(message);
   },
   async ncc() {
