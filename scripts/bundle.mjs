@@ -11,16 +11,18 @@ const GROUPS = [
     test: /[\\/]src[\\/](diagnostics|http|options)[\\/]|[\\/]src[\\/]pubsub[\\/]cursor\.ts|rolldown[\\/]runtime/,
   },
   { name: 'lib/static', test: /[\\/]src[\\/]static[\\/]/ },
-  // The stores, and Redis. The rest of the response cache belongs to the API.
+  // The stores, and the commands of Redis. The rest of the response cache belongs to the API.
   {
     name: 'lib/cache',
-    test: /[\\/]src[\\/](redis[\\/]|cache[\\/](invalidations|invalidator|memory-store|redis-store|store|tags)\.ts)/,
+    test: /[\\/]src[\\/](redis[\\/](clients|commands|connection)\.ts|cache[\\/](invalidations|invalidator|memory-store|redis-store|store|tags)\.ts)/,
   },
   { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]/ },
   {
     name: 'lib/graphql',
     test: /[\\/]src[\\/](auth|cache|compress|core|cost|cursors|engine|execution|graphiql|graphql|live|openapi|streams|uploads|usage)[\\/]|[\\/]idempotency[\\/](directive|options)\.ts/,
   },
+  // Loaded with the first connection to Redis.
+  { name: 'lib/redis', test: /[\\/]src[\\/]redis[\\/](connect|node-redis)\.ts/ },
   // Loaded when a handler has the option `idempotency`.
   { name: 'lib/idempotency', test: /[\\/]src[\\/]idempotency[\\/](keys|mutations|plan)\.ts/ },
 ];

@@ -68,11 +68,13 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 describe('the tarball', () => {
   it('the tarball has the entries, their shared modules, their declarations and GraphiQL, and nothing else', () => {
     const names = ['index', ...SUBPATHS, 'client'];
-    const shared = ['http', 'static', 'server', 'graphql', 'cache', 'idempotency'];
+    const shared = ['http', 'static', 'server', 'graphql', 'cache', 'idempotency', 'redis'];
     const expected = ['mjs', 'cjs'].flatMap((extension) => [
       ...names.flatMap((name) => [`${name}.${extension}`, `${name}.d.${extension.replace('js', 'ts')}`]),
       ...shared.map((name) => `lib/${name}.${extension}`),
-      extension === 'cjs' ? 'rolldown-runtime.cjs' : 'cli.mjs',
+      // The helpers of the modules that are loaded on demand.
+      `rolldown-runtime.${extension}`,
+      ...(extension === 'cjs' ? [] : ['cli.mjs']),
       // Parts of the command, which an entry never loads.
       ...(extension === 'cjs'
         ? ['template.cjs']

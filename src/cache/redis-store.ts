@@ -19,8 +19,8 @@ import {
 } from '../options/rules.ts';
 import { REDIS_STORE_OPTIONS } from '../options/scopes.ts';
 import { isReplyError, redisRule } from '../redis/clients.ts';
-import { createLine, type RedisTarget, TIMEOUTS } from '../redis/connect.ts';
-import { RedisConnection } from '../redis/connection.ts';
+import type { RedisTarget } from '../redis/connect.ts';
+import { RedisConnection, TIMEOUTS } from '../redis/connection.ts';
 import { delay } from './invalidations.ts';
 import { byteStores } from './store.ts';
 import { ALL_TAGS, normalTag } from './tags.ts';
@@ -224,6 +224,7 @@ class RedisStore implements PublicStore {
   }
 
   async #connect(target: RedisTarget): Promise<RedisConnection> {
+    const { createLine } = await import('../redis/connect.ts');
     const connection: RedisConnection = new RedisConnection(await createLine(target), target, {
       ready: () => void this.#identify(connection),
       closed: () => {

@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { EventTransport, TransportHistory, TransportListener } from '../../types/pubsub.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import { isReplyError, type RedisCommand } from '../redis/clients.ts';
-import { createLine } from '../redis/connect.ts';
 import { type ConnectionTimeouts, isRefusal, RedisConnection, type RedisLine } from '../redis/connection.ts';
 import type { HistoryLimits } from './history.ts';
 import { RedisHistory, splitMessage } from './redis-history.ts';
@@ -124,6 +123,7 @@ export class RedisTransport implements EventTransport {
     const { error } = this.#events;
     const timeouts = this.#settings;
     const target = { redis: this.#redis, ...timeouts, owner: 'createPubSub' };
+    const { createLine } = await import('../redis/connect.ts');
     const commands = await createLine(target);
     const messages = await createLine(target, {
       publisher: commands,

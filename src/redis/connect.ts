@@ -19,6 +19,7 @@ import {
   type LineOptions,
   RedisConnection,
   type RedisLine,
+  TIMEOUTS,
 } from './connection.ts';
 import { NodeRedisLine } from './node-redis.ts';
 
@@ -30,9 +31,6 @@ export interface RedisTarget extends ConnectionTimeouts {
 
 /** The settings that every connection has, whatever those of the client are. */
 type ConnectionOptions = RedisOptions & { readonly replyMapping: 'legacy' };
-
-/** A silent connection for commands is closed and opened again after these times. */
-export const TIMEOUTS = { heartbeat: 2000, commandTimeout: 2000 };
 
 /** Creates a line for commands or, with `onMessage`, for messages. */
 export async function createLine(target: RedisTarget, options: LineOptions = {}): Promise<RedisLine> {

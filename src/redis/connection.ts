@@ -7,6 +7,9 @@ export interface ConnectionTimeouts {
   readonly commandTimeout: number;
 }
 
+/** A silent connection for single commands is closed and opened again after these times. */
+export const TIMEOUTS: ConnectionTimeouts = { heartbeat: 2000, commandTimeout: 2000 };
+
 /** A connection over the client of a package: to one server, or to the nodes of a cluster. It connects again by itself. */
 export interface RedisLine {
   readonly isCluster: boolean;
