@@ -64,7 +64,7 @@ describe('npm test without the programs that tests start', () => {
   it('every program that a test starts is on the list, and the test declares it', () => {
     const programs = evaluate('programs.PROGRAMS') as { name: string; modules?: string[] }[];
     const names = programs.map(({ name }) => name);
-    const everywhere = ['sh', 'bash', 'tar', 'cp', 'dd', 'mkfifo', 'touch', 'git', 'npm'];
+    const everywhere = ['sh', 'bash', 'tar', 'cp', 'dd', 'mkfifo', 'touch', 'git', 'npm', 'mount', 'umount'];
     const modules = programs.flatMap((program) => program.modules ?? []);
     const undeclared = readdirSync(__dirname, { recursive: true, encoding: 'utf8' })
       .map((name) => `test/${name.replaceAll('\\', '/')}`)

@@ -64,7 +64,16 @@ export function createErrorFormatter(
     }
   }
 
-  return (errors, origin) => errors.map((error) => format(error, origin));
+  return (errors, origin) =>
+    errors.map((error) => {
+      try {
+        return format(error, origin);
+      } catch (failure) {
+        // An error of the application whose members cannot be read.
+        report(failure, errorDetails(origin));
+        return { message: MASKED, extensions: { code: MASKED_CODE } };
+      }
+    });
 }
 
 /** The error without its message. graphql-js does not convert an error that already has a `path` to a GraphQLError. */

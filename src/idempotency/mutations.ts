@@ -84,7 +84,7 @@ export class IdempotentMutations {
     const [own, second] = fields.flatMap((field) => keysAt(field, variable));
     if (second !== undefined) {
       const message = 'Only one field of an operation may have @idempotent; send one operation for each key';
-      return refused('KEY_INVALID', message);
+      return refused('IDEMPOTENCY_KEY_INVALID', message);
     }
     if (own !== undefined) return checked(own);
     const names = fields.map(({ name }) => name.value).filter((name) => !name.startsWith('__'));
@@ -99,7 +99,7 @@ export class IdempotentMutations {
     const name = names.find((each) => (typeof required === 'boolean' ? required : required.includes(each)));
     if (name === undefined) return { kind: 'none' };
     const message = `The field "${name}" needs a key: send @idempotent(key:) or the header Idempotency-Key`;
-    return refused('KEY_REQUIRED', message);
+    return refused('IDEMPOTENCY_KEY_REQUIRED', message);
   }
 
   async #executeOnce(
@@ -208,7 +208,10 @@ function headerOf(origin: ErrorOrigin | undefined): string | undefined {
 
 function checked({ field, value }: Given, place = ''): Key {
   if (isString(value) && KEY.test(value)) return { kind: 'key', field, value: `${value}${place}` };
-  return refused('KEY_INVALID', `The key of the field "${field}" needs 1 to 255 visible ASCII characters`);
+  return refused(
+    'IDEMPOTENCY_KEY_INVALID',
+    `The key of the field "${field}" needs 1 to 255 visible ASCII characters`,
+  );
 }
 
 type Variable = (name: string) => unknown;
@@ -287,18 +290,18 @@ function canonical(value: unknown, files: UploadedFile[]): string {
 const isFile = (value: object): value is UploadedFile => Object.hasOwn(value, UPLOADED);
 
 const CONFLICTS = {
-  running: [409, 'IN_PROGRESS', 'belongs to a request in progress; repeat the request later'],
+  running: [409, 'IDEMPOTENCY_IN_PROGRESS', 'belongs to a request in progress; repeat the request later'],
   unknown: [
     409,
-    'UNKNOWN',
+    'IDEMPOTENCY_UNKNOWN',
     'belongs to a request that has failed, possibly after it had an effect; check that before you send another key',
   ],
   other: [
     422,
-    'KEY_REUSED',
+    'IDEMPOTENCY_KEY_REUSED',
     'was used for another request: the selection, arguments, variables and files must be equal',
   ],
-  unavailable: [503, 'UNAVAILABLE', 'cannot be checked now; repeat the request later'],
+  unavailable: [503, 'IDEMPOTENCY_UNAVAILABLE', 'cannot be checked now; repeat the request later'],
 } as const;
 
 function conflict(kind: keyof typeof CONFLICTS, field: string): GraphQLError {
@@ -313,7 +316,7 @@ const refused = (code: string, message: string): Key => ({
 });
 
 const errorOf = (status: number, code: string, message: string, headers = {}): GraphQLError =>
-  new GraphQLError(message, { extensions: { code: `IDEMPOTENCY_${code}`, http: { status, headers } } });
+  new GraphQLError(message, { extensions: { code, http: { status, headers } } });
 
 function refuse(
   error: GraphQLError,

@@ -14,6 +14,9 @@ const DAY = 24 * 60 * 60 * 1000;
 const MAX_OPERATIONS = 10_000;
 const MAX_COORDINATES = 500_000;
 
+/** Milliseconds until counts that could not be written are written again, at least. */
+const RETRY = 1000;
+
 /** Deprecated coordinates with their clients; the oldest ones become uses of `_OTHER`. */
 const MAX_DEPRECATED = 1000;
 
@@ -134,9 +137,9 @@ export class UsageRecorder implements SchemaUsage {
     return counter;
   }
 
-  #schedule(): void {
-    const { interval, report } = this.#parts;
-    this.#timer ??= setTimeout(() => void this.flush().catch(report), interval).unref();
+  #schedule(delay = this.#parts.interval): void {
+    const { report } = this.#parts;
+    this.#timer ??= setTimeout(() => void this.flush().catch(report), delay).unref();
   }
 
   #beginDay(now: number): void {
@@ -203,7 +206,7 @@ export class UsageRecorder implements SchemaUsage {
     } catch (error) {
       this.#counts.add(counts);
       this.#counts.keep(this.#parts.days);
-      this.#schedule();
+      this.#schedule(Math.max(this.#parts.interval, RETRY));
       throw error;
     }
   }

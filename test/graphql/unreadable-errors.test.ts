@@ -71,7 +71,7 @@ describe.each(CASES)('%s that is thrown by the option %s', (_what, option, fail)
   it.each([true, false])('gets a response over HTTP, without Express: %p', async (bare) => {
     await serve(option, fail, bare);
     const response = await fetch(`${running.url}?query={hello}`);
-    expect(response.status).toBe(500);
+    expect(await response.json()).toMatchObject({ errors: [{ message: 'Internal server error' }] });
   });
 
   it('ends an event stream', async () => {
