@@ -172,31 +172,35 @@ export class TimeLimit {
 
   /** Returns payloads that end with an error after `expire`. `clear` is called when they have ended before. */
   #timedRest(rest: RemainingResults, inputs: TimedInputs, clear: () => void): TimedRest {
+    let error: GraphQLError | undefined;
     let fail = (_error: unknown): void => undefined;
-    const expired = new Promise<never>((_, reject) => {
-      fail = reject;
-    });
-    expired.catch(ignore);
     return {
       get openIds() {
         return rest.openIds;
       },
-      async next() {
-        try {
-          const item = await Promise.race([expired, rest.next()]);
-          if (item.done === true) clear();
-          return item;
-        } catch (error) {
-          clear();
-          throw error;
-        }
+      next() {
+        if (error !== undefined) return Promise.reject(error);
+        return new Promise((resolve, reject) => {
+          fail = reject;
+          rest.next().then(
+            (item) => {
+              if (item.done === true) clear();
+              resolve(item);
+            },
+            (reason: unknown) => {
+              clear();
+              reject(reason);
+            },
+          );
+        });
       },
       return() {
         clear();
         return rest.return();
       },
       expire: () => {
-        fail(this.createError(inputs.origin));
+        error = this.createError(inputs.origin);
+        fail(error);
         void inputs.expired();
         rest.return().catch(ignore);
       },
@@ -231,6 +235,8 @@ const ignore = (): void => undefined;
 
 /** The inputs of an execution, with a signal that is also aborted when the time has elapsed. */
 class TimedInputs implements Complete<ExecutionInputs> {
+  /** Each resolver gets it. */
+  readonly contextValue: unknown;
   /** The time has elapsed, so that nobody waits for the result. */
   isOver = false;
   readonly #given: ExecutionInputs;
@@ -239,15 +245,13 @@ class TimedInputs implements Complete<ExecutionInputs> {
   #controller: AbortController | undefined;
 
   constructor(given: ExecutionInputs, invalidates: boolean) {
+    this.contextValue = given.contextValue;
     this.#given = given;
     this.#invalidates = invalidates;
   }
 
   get rootValue(): unknown {
     return this.#given.rootValue;
-  }
-  get contextValue(): unknown {
-    return this.#given.contextValue;
   }
   get variableValues(): Record<string, unknown> | undefined {
     return this.#given.variableValues;
