@@ -4,7 +4,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { buildSchema } from 'graphql';
 import { redisStore } from '../middleware/cache.ts';
 import { graphqlHTTP, idempotentTypeDefs, type RedisSource } from '../middleware/graphql.ts';
-import { createPubSub, type PubSub, type PubSubOptions } from '../middleware/pubsub.ts';
+import { createPubSub, type EventStream, type PubSub, type PubSubOptions } from '../middleware/pubsub.ts';
 import { inject } from '../middleware/testing.ts';
 import { entryOf, textOf, versionOf } from './caching/store-entries.ts';
 import { publishWhenConnected, take } from './pubsub/events.ts';
@@ -24,6 +24,15 @@ export function openPubSub(redis: RedisSource, options: PubSubOptions = {}): Pub
   const events = createPubSub<Events>({ redis, prefix: randomUUID(), ...options });
   stops.push(() => events.close());
   return events;
+}
+
+/** The stream ends with an error, because its connection was lost, and a later one gets events again. */
+export async function assertRecovery(events: PubSub<Events>, stream: EventStream<number>): Promise<void> {
+  await expect(stream.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
+  const later = events.subscribe('tick');
+  await events.ready('tick');
+  await publishWhenConnected(() => events.publish('tick', 1));
+  expect(await take(later, 1)).toEqual([1]);
 }
 
 /** Publishes ten events to two processes, and replays those after the first. */
