@@ -524,7 +524,8 @@ describe('single flight', () => {
     const schema = schemaOf('type Query { slow: Int @cacheControl(maxAge: 60) }', {
       Query: { slow: () => (++calls === 1 ? new Promise(() => undefined) : calls) },
     });
-    const handler = graphqlHTTP(schema, { responseCache: true });
+    // The end of the execution, in another test, would be observed there.
+    const handler = graphqlHTTP(schema, { responseCache: true, timeout: false });
     const server = express().use('/graphql', handler).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql?query={slow}`;
@@ -601,7 +602,7 @@ describe('expired results', () => {
     const schema = schemaOf('type Query { slow: Int @cacheControl(maxAge: 1) }', {
       Query: { slow: () => (++calls === 2 ? new Promise(() => undefined) : calls) },
     });
-    const handler = graphqlHTTP(schema, { responseCache: { staleWhileRevalidate: '60s' } });
+    const handler = graphqlHTTP(schema, { responseCache: { staleWhileRevalidate: '60s' }, timeout: false });
     const app = express().use('/graphql', handler);
     await store(app, '{ slow }');
     age(2000);

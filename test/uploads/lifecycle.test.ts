@@ -97,7 +97,9 @@ describe('temporary files', () => {
       query: new GraphQLObjectType({ name: 'Query', fields: { text } }),
       mutation: new GraphQLObjectType({ name: 'Mutation', fields: { save } }),
     });
-    await using server = await startServer(graphqlHTTP(schema, { uploads: { tempDir: folder } }));
+    await using server = await startServer(
+      graphqlHTTP(schema, { uploads: { tempDir: folder }, timeout: false }),
+    );
     const query = 'mutation ($file: Upload) { save(file: $file) }';
     const req = await begin(server.port, 8 << 20, [
       operations({ query, variables: { file: null } }),
