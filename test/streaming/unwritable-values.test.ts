@@ -98,9 +98,9 @@ if (V17)
 
 if (V17)
   describe.each(ENGINES)(
-    'a failure outside of the parts of an incremental response, with the engine %s',
+    'a formatError that throws for a part of an incremental response, with the engine %s',
     (engine) => {
-      it.each(FORMATS)('is a masked error at the end and one report to Accept: %s', async (accept) => {
+      it.each(FORMATS)('masks the error in its part to Accept: %s', async (accept) => {
         const failure = new Error('formatError is broken: secret');
         const formatError = (): never => {
           throw failure;
@@ -113,14 +113,18 @@ if (V17)
         const payloads = jsonLines(body);
         expect(payloads[0]).toMatchObject({ data: { hello: 'world' }, hasNext: true });
         expect(payloads.at(-1)).toMatchObject({ hasNext: false });
-        const last = payloads.at(-1) as Payload & { errors?: object[] };
-        const completed = (last.completed ?? []) as { errors?: object[] }[];
-        const failures = completed.length > 0 ? completed.map(({ errors }) => errors) : [last.errors];
-        for (const errors of failures) expect(errors).toEqual(MASKED);
         expect(idsOf(payloads, 'completed').toSorted()).toEqual(idsOf(payloads, 'pending').toSorted());
+        const parts = payloads.flatMap(({ incremental = [], completed = [] }) => [
+          ...incremental,
+          ...completed,
+        ]);
+        expect(parts).toContainEqual(
+          expect.objectContaining({ data: { sibling: 'here', badExtensions: null }, errors: MASKED }),
+        );
+        expect(parts.flatMap(({ errors = [] }) => errors)).toEqual([...MASKED, ...MASKED]);
         expect(body).not.toMatch(/secret|BigInt|on purpose/);
         // The error of the field is reported as well, as in any response.
-        expect(reported.filter((error) => error === failure)).toHaveLength(1);
+        expect(reported.filter((error) => error === failure)).toHaveLength(2);
       });
     },
   );
