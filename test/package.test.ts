@@ -189,6 +189,16 @@ describe('the modules that are loaded before their first use', () => {
     expect(packages).toEqual(['graphql']);
   });
 
+  it('no entry but espalier/mcp loads the code of MCP or its package', () => {
+    const entries = ['index', ...SUBPATHS];
+    const loads = (entry: string) => {
+      const names = [...importedBy(`${entry}.mjs`)];
+      const isMcp = (name: string) => readFileSync(join(dist, name), 'utf8').includes('tools/list');
+      return names.some((name) => (name.endsWith('.mjs') ? isMcp(name) : name.startsWith('@modelcontext')));
+    };
+    expect(entries.filter(loads)).toEqual(['mcp']);
+  });
+
   /** The modules whose text matches a pattern, without those of GraphiQL. */
   function modulesWith(pattern: RegExp): string[] {
     const names = readdirSync(dist, { recursive: true, encoding: 'utf8' });
