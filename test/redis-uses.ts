@@ -1,6 +1,7 @@
 // What every client of Redis is used for, over the public options.
 
 import { createHash, randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { buildSchema } from 'graphql';
 import { redisStore } from '../middleware/cache.ts';
 import { graphqlHTTP, idempotentTypeDefs, type RedisSource } from '../middleware/graphql.ts';
@@ -96,7 +97,7 @@ export async function assertBudget(redis: RedisSource): Promise<void> {
     redis,
     key: () => key,
     onUnavailable: 'closed',
-    timeout: 2000,
+    timeout: 20_000,
   } as const;
   const handler = graphqlHTTP(schema, { budget });
   const statuses: number[] = [];
@@ -131,7 +132,7 @@ export async function assertIdempotency(store: RedisSource): Promise<void> {
 
 /** A process finds a query that another one has registered. */
 export async function assertPersistedQueries(store: RedisSource): Promise<void> {
-  const apq = { store, prefix: `${randomUUID()}:`, timeout: 2000 };
+  const apq = { store, prefix: `${randomUUID()}:`, timeout: 20_000 };
   const query = '{ one }';
   const sha256Hash = createHash('sha256').update(query).digest('hex');
   const extensions = JSON.stringify({ persistedQuery: { version: 1, sha256Hash } });
@@ -144,8 +145,11 @@ export async function assertPersistedQueries(store: RedisSource): Promise<void> 
     ReturnType<typeof graphqlHTTP>,
   ];
   expect(await send(here, { query })).toBe('{"data":{"one":null}}');
-  let found = '';
-  while (!found.includes('data')) found = await send(there, {});
+  let found = await send(there, {});
+  while (!found.includes('data')) {
+    await sleep(5);
+    found = await send(there, {});
+  }
   expect(found).toBe('{"data":{"one":null}}');
 }
 

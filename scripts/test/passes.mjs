@@ -31,7 +31,7 @@ export const LISTS = {
     'cursors/(faults|refusals)',
     'events/',
     'pubsub/(deployments|history|partition|idle-topics)',
-    'redis-(clients|settings)',
+    'redis-(clients|other-clients|settings|urls)',
     // graphql-query-complexity does not support graphql 17.
     'cost/oracle',
   ],

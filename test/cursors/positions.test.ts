@@ -106,7 +106,7 @@ describe('close() with cursors', () => {
     await served.subscriptions.close();
     await until(() => readings.every(({ ended }) => ended));
     // On an open connection EventSource would come back to this process, which refuses it.
-    await until(() => readings.every(({ req }) => req.socket?.destroyed === true), 2000);
+    await until(() => readings.every(({ req }) => req.socket?.destroyed === true));
     for (const { body } of readings) {
       const [, end, time] = /\n\nid: (\S+)\n\nretry: (\d+)\n\n$/.exec(body) ?? [];
       expect(end).not.toBe(idsOf(body)[0]);

@@ -336,7 +336,7 @@ eachExpress((express) => {
         // Node 24 keeps a stream of the client, so the session does not end the connection.
         setImmediate(() => session.destroy());
         try {
-          await until(() => closed === streams.length && server.stats().connections === 0, 20_000);
+          await until(() => closed === streams.length && server.stats().connections === 0);
         } finally {
           for (const open of sessions) open.destroy();
         }

@@ -38,7 +38,7 @@ describe.each([
         if (publishes === 'awaited') await published;
       }
       for (const client of clients) {
-        await until(() => client.received.length >= COUNT + 1 || client.websocket.readyState !== 1, 10_000);
+        await until(() => client.received.length >= COUNT + 1 || client.websocket.readyState !== 1);
         const numbers = client.received.slice(1).map(({ payload }) => {
           const { data } = payload as { data: { tick: string } };
           return Number.parseInt(data.tick, 10);
