@@ -37,7 +37,7 @@ export const timeoutRule: Rule<number> = {
 const timeouts = new WeakSet<object>();
 
 /** Whether an error says that the time of an operation has elapsed. */
-const isTimeout = (error: unknown): boolean =>
+export const isTimeout = (error: unknown): boolean =>
   typeof error === 'object' && error !== null && timeouts.has(error);
 
 /** The HTTP status of an error that ended an operation before its execution. */
@@ -93,12 +93,12 @@ export class TimeLimit {
   bound<T>(
     value: MaybePromise<T>,
     origin: ErrorOrigin | undefined,
-    { onTimeout, discard }: LateSteps<T> = {},
+    { subject, onTimeout, discard }: LateSteps<T> = {},
   ): MaybePromise<T> {
     if (!isThenable(value)) return value;
     return new Promise((resolve, reject) => {
       const expire = (): void => {
-        reject(this.createError(origin));
+        reject(this.createError(origin, subject));
         onTimeout?.();
         value.then(discard, ignore);
       };
@@ -215,18 +215,27 @@ export class TimeLimit {
   }
 
   /** Reports the timeout, and returns the error for the client. */
-  readonly createError = (origin: ErrorOrigin | undefined): GraphQLError => {
+  readonly createError = (origin: ErrorOrigin | undefined, subject = 'operation'): GraphQLError => {
     if (origin?.aborted !== true) {
       const name = origin?.operationName === undefined ? '' : ` "${origin.operationName}"`;
-      const message = `The operation${name} was not complete after ${this.#milliseconds} ms (option "timeout")`;
+      const message = `The ${subject}${name} was not complete after ${this.#milliseconds} ms (option "timeout")`;
       this.#services.report(new Error(message), origin);
     }
     return timeoutError();
   };
 }
 
+/** Returns a value within the time, if it is limited. */
+export const inTime = <T>(
+  limit: TimeLimit | undefined,
+  value: MaybePromise<T>,
+  ...rest: [ErrorOrigin | undefined, LateSteps<T>?]
+): MaybePromise<T> => (limit === undefined ? value : limit.bound(value, ...rest));
+
 /** What is done when a step is too slow. */
 interface LateSteps<T> {
+  /** What the report says is not complete. */
+  readonly subject?: string;
   readonly onTimeout?: () => void;
   readonly discard?: (value: T) => void;
 }

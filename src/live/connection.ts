@@ -17,6 +17,7 @@ import type { ContextFactory } from '../core/core.ts';
 import type { OnOperation } from '../core/options.ts';
 import { events } from '../diagnostics/events.ts';
 import { debug } from '../diagnostics/logging.ts';
+import { inTime } from '../execution/deadline.ts';
 import { refusalError } from '../execution/graphql-error.ts';
 import { ObservedOperation } from '../execution/observed.ts';
 import type { ErrorOrigin, GraphQLParams } from '../execution/types.ts';
@@ -96,8 +97,8 @@ export class Connection implements LiveConnection {
   readonly queue: SocketQueue;
   readonly services: ConnectionServices;
   readonly session: Session;
-  /** Operations that start after the one that is being prepared; undefined while none is being prepared. */
-  queuedOperations: SocketOperation[] | undefined;
+  /** Resolves when the operations before the next one have started; undefined when all have. */
+  starting: Promise<void> | undefined;
   /** A copy of the session's closed state, so that sending an event does not have to read the session. */
   isClosing = false;
   isAccepted = false;
@@ -171,8 +172,23 @@ export class Connection implements LiveConnection {
     else this.#inContext(() => this.session.receive(text));
   }
 
-  /** Asks the application whether to accept the connection. */
+  /**
+   * Asks the application whether to accept the connection. Its functions continue after the time has elapsed, so that
+   * `onDisconnect` follows each `onConnect`.
+   */
   async accept(connectionParams: Readonly<Record<string, unknown>>): Promise<Acceptance> {
+    const isGone = (): boolean => this.isClosing;
+    const origin: ErrorOrigin = {
+      ...this.origin,
+      get aborted() {
+        return isGone();
+      },
+    };
+    const subject = 'acceptance of a connection';
+    return inTime(this.services.core.timeLimit, this.#accept(connectionParams), origin, { subject });
+  }
+
+  async #accept(connectionParams: Readonly<Record<string, unknown>>): Promise<Acceptance> {
     const { core, settings, context } = this.services;
     this.#initBy = NEVER;
     this.pendingChecks = [];

@@ -6,6 +6,7 @@ import { type OperationHook, withExtensions } from '../core/admission.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { assertVariableLimits } from '../core/limits.ts';
 import { events } from '../diagnostics/events.ts';
+import { inTime } from '../execution/deadline.ts';
 import { refusalError, toGraphQLError } from '../execution/graphql-error.ts';
 import { type ObservedOperation, observedOf } from '../execution/observed.ts';
 import {
@@ -205,38 +206,32 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
 
 /**
  * Starts an operation of a socket: sends a single result, opens a private source stream, or joins a group. A long new
- * document is prepared asynchronously; later operations of the same client wait for it and start in order.
+ * document is prepared asynchronously; later operations of the same client are executed after it, in order.
  */
 export function startOperation(operation: SocketOperation, services: OperationServices): void {
   const { client } = operation;
-  if (client.queuedOperations !== undefined) {
-    client.queuedOperations.push(operation);
-    return;
-  }
+  const { core } = services;
   attempt(operation, () => {
-    assertVariableLimits([operation.params.variables], services.core.maxVariables);
-    const prepared = services.core.prepare(client.schema, operation.params, client.websocket);
-    return isThenable(prepared)
-      ? runWhenPrepared(operation, services, prepared)
-      : begin(operation, services, prepared);
+    assertVariableLimits([operation.params.variables], core.maxVariables);
+    const preparing = core.prepare(client.schema, operation.params, client.websocket);
+    const prepared = inTime(core.timeLimit, preparing, operation.origin);
+    if (client.starting === undefined && !isThenable(prepared)) return begin(operation, services, prepared);
+    return beginInTurn(operation, services, prepared);
   });
 }
 
-async function runWhenPrepared(
+function beginInTurn(
   operation: SocketOperation,
   services: OperationServices,
-  preparing: Promise<PreparedOperation | RequestError>,
-): Promise<void> {
+  prepared: MaybePromise<PreparedOperation | RequestError>,
+): void {
   const { client } = operation;
-  const queued: SocketOperation[] = [];
-  client.queuedOperations = queued;
-  try {
-    const prepared = await preparing;
-    if (operation.isLive) attempt(operation, () => begin(operation, services, prepared));
-  } finally {
-    client.queuedOperations = undefined;
-    for (const next of queued) if (next.isLive) startOperation(next, services);
-  }
+  const started = Promise.allSettled([prepared, client.starting]).then(() => {
+    if (client.starting === started) client.starting = undefined;
+    if (!operation.isLive) return;
+    attempt(operation, () => settle(prepared, (value) => begin(operation, services, value)));
+  });
+  client.starting = started;
 }
 
 /** Runs the steps of an operation. A failure of any of them fails this operation only. */
@@ -278,9 +273,8 @@ function run(
   if (!services.settings.operations.includes(kind)) {
     return operation.fail([refusalError(`A ${kind} is not accepted over this socket`, 'OPERATION_REFUSED')]);
   }
-  const { timeLimit } = services.core;
   const created = operation.client.contextFor(operation.params);
-  const context = timeLimit === undefined ? created : timeLimit.bound(created, operation.origin);
+  const context = inTime(services.core.timeLimit, created, operation.origin);
   return settle(context, (context) => admit(operation, services, prepared, context));
 }
 

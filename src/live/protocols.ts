@@ -4,6 +4,7 @@ import type { CloseCode } from 'graphql-ws';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import { readReference } from '../core/document-id.ts';
 import { debug, readError } from '../diagnostics/logging.ts';
+import { isTimeout } from '../execution/deadline.ts';
 import { isGraphQLError } from '../execution/graphql-error.ts';
 import type { GraphQLParams } from '../execution/types.ts';
 import { assertJsonTextWithinLimits } from '../http/body.ts';
@@ -36,6 +37,8 @@ export const FORBIDDEN: Closure = { code: 4403, reason: 'Forbidden' };
 const INTERNAL_ERROR: Closure = { code: 4500, reason: 'Internal server error' };
 export const UNKNOWN_SUBPROTOCOL: Closure = { code: 4406, reason: 'Subprotocol not acceptable' };
 export const INIT_TIMEOUT: Closure = { code: 4408, reason: 'Connection initialisation timeout' };
+/** Clients of graphql-ws close with this code themselves, and reconnect after it. */
+const ACCEPT_TIMEOUT: Closure = { code: 4504, reason: 'Connection acknowledgement timeout' };
 const SECOND_INIT: Closure = { code: 4429, reason: 'Too many initialisation requests' };
 /** graphql-ws has no limit of operations. Its clients do not reconnect after this code. */
 export const TOO_MANY_OPERATIONS: Closure = { code: 4429, reason: 'Too many operations' };
@@ -116,6 +119,10 @@ export abstract class Session {
 
   /** Refuses the connection. The client sees the message of a GraphQLError; any other error is hidden. */
   #refuseFor(error: unknown): void {
+    if (isTimeout(error)) {
+      this.refuse(ACCEPT_TIMEOUT);
+      return;
+    }
     const isPublic = isGraphQLError(error);
     if (isPublic) debug.subscriptions('connection refused: %O', error);
     else this.connection.reportError(error);
@@ -256,7 +263,7 @@ class SubscriptionsTransportWsSession extends Session {
 
   refuse(closure: Closure): void {
     const { code, reason } = closure;
-    if (code !== FORBIDDEN.code && code !== INTERNAL_ERROR.code) {
+    if (code === INIT_TIMEOUT.code) {
       this.closeSocket(closure);
       return;
     }

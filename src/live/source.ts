@@ -6,6 +6,7 @@ import type { EventResult } from '../../types/pubsub.ts';
 import { withExtensions } from '../core/admission.ts';
 import { type ObservedStream, observeStream } from '../core/observed-stream.ts';
 import { yieldToEventLoop } from '../core/turns.ts';
+import { inTime } from '../execution/deadline.ts';
 import { toGraphQLError } from '../execution/graphql-error.ts';
 import { executionArgs, setErrorCode } from '../execution/graphql-js.ts';
 import { optionalExport } from '../execution/graphql-version.ts';
@@ -165,13 +166,11 @@ function createEventInputs(
   const { contextValue, variableValues, origin, access, isShared = false, connectionParams } = inputs;
   const shared = { contextValue, variableValues, origin, access, isShared, connectionParams };
   if (contextForEvent === undefined) return (rootValue) => ({ ...shared, rootValue });
-  const contextInTime =
-    timeLimit === undefined ? contextForEvent : () => timeLimit.bound(contextForEvent(), origin);
   return (rootValue) =>
-    settle(contextInTime(), (context) => {
+    settle(inTime(timeLimit, contextForEvent(), origin), (context) => {
       const event: ExecutionInputs = { ...shared, rootValue, contextValue: context };
       if (authorizeEvent === undefined) return event;
-      return settle(authorizeEvent(event), (refusal) => refusal ?? event);
+      return settle(inTime(timeLimit, authorizeEvent(event), origin), (refusal) => refusal ?? event);
     });
 }
 
@@ -245,11 +244,8 @@ const openSource: OpenSource = (operation, inputs) =>
 
 /** Ends a subscription whose source is not open in time. A source that is open later is released. */
 function openInTime(prepared: PreparedOperation, consumer: EventConsumer): MaybePromise<SourceResult> {
-  const { timeLimit } = prepared;
   const { inputs } = consumer;
-  const opening = openSource(prepared, inputs);
-  if (timeLimit === undefined) return opening;
-  return timeLimit.bound(opening, inputs.origin, {
+  return inTime(prepared.timeLimit, openSource(prepared, inputs), inputs.origin, {
     onTimeout: () => consumer.abort(),
     discard: (opened) => {
       if (isStream(opened)) returnSource(opened[Symbol.asyncIterator]());

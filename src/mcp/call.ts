@@ -5,6 +5,7 @@ import type { GraphQLCore } from '../core/core.ts';
 import { failedOperation } from '../core/errors.ts';
 import { assertVariableLimits } from '../core/limits.ts';
 import { events } from '../diagnostics/events.ts';
+import { inTime } from '../execution/deadline.ts';
 import { refusalError } from '../execution/graphql-error.ts';
 import { ObservedOperation } from '../execution/observed.ts';
 import type {
@@ -135,8 +136,9 @@ interface Steps {
 async function run(steps: Steps, observed: Observed): Promise<Outcome> {
   const { core, params, inputs } = steps;
   assertVariableLimits([params.variables], core.maxVariables);
-  const schema = await core.schemaFor(inputs.request, undefined, 'mcp');
-  const prepared = await core.prepare(schema, params, inputs.request);
+  const { timeLimit } = core;
+  const schema = await inTime(timeLimit, core.schemaFor(inputs.request, undefined, 'mcp'), inputs);
+  const prepared = await inTime(timeLimit, core.prepare(schema, params, inputs.request), inputs);
   const next = (seen: PreparedOperation | RequestError): Outcome | Promise<Outcome> =>
     'errors' in seen ? seen : admitAndExecute(steps, seen);
   return observed === undefined
@@ -149,9 +151,7 @@ async function admitAndExecute(
   prepared: PreparedOperation,
 ): Promise<Outcome> {
   const context = core.contextFor(inputs.request, params, undefined, 'mcp');
-  inputs.contextValue = await (core.timeLimit === undefined
-    ? context
-    : core.timeLimit.bound(context, inputs));
+  inputs.contextValue = await inTime(core.timeLimit, context, inputs);
   inputs.rootValue = core.rootValueFor(inputs.request);
   const admission = await hook?.(prepared, inputs, inputs.request);
   if (admission !== undefined && 'errors' in admission) return admission;

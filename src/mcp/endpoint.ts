@@ -6,6 +6,7 @@ import type { McpEndpoint, McpOptions, McpResourceMetadata } from '../../types/m
 import { coreOf, type GraphQLCore } from '../core/core.ts';
 import { debug } from '../diagnostics/logging.ts';
 import { offeredTools } from '../diagnostics/registry.ts';
+import { inTime } from '../execution/deadline.ts';
 import type { ErrorOrigin } from '../execution/types.ts';
 import { createBodyReader, drainRequest, isParsed } from '../http/body.ts';
 import { HttpError, type Reply, toError, writeReply } from '../http/reply.ts';
@@ -107,7 +108,9 @@ export function createMcp(handler: GraphQLHandler, given: McpOptions | undefined
     run: createRunTool(core),
     prompts: settings.prompts === undefined ? new Map() : promptsOf(settings.prompts),
     headers,
-    schemaFor: settings.search ? (req) => core.schemaFor(req, undefined, 'mcp') : undefined,
+    schemaFor: settings.search
+      ? (req) => inTime(core.timeLimit, core.schemaFor(req, undefined, 'mcp'), originOf(req))
+      : undefined,
     refuse: (error, req) => refusedCall(core, error, originOf(req)),
   };
   const protocol = sdk.createMcpHandler(

@@ -1,7 +1,8 @@
 import { buildSchema, versionInfo } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import { LEGACY, MODERN, ready } from '../subscriptions/client.ts';
+import type { SubscriptionOptions, Subscriptions } from '../../types/subscriptions.ts';
+import { connect, LEGACY, MODERN, ready } from '../subscriptions/client.ts';
 import { until } from '../until.ts';
 import { type Running, run } from './server.ts';
 
@@ -21,6 +22,7 @@ let release: (() => void)[] = [];
 let returned = 0;
 let reports: unknown[] = [];
 let running: Running | undefined;
+let attached: Subscriptions | undefined;
 
 const never = (_args: unknown, _context: unknown, info: Info): Promise<string> => {
   signals.push(info.getAbortSignal?.());
@@ -67,11 +69,11 @@ const schema = buildSchema(`
   type Subscription { event: String, late: String }
 `);
 
-async function serve(options: GraphQLOptions = {}): Promise<string> {
+async function serve(options: GraphQLOptions = {}, subscriptions: SubscriptionOptions = {}): Promise<string> {
   const onError = (error: unknown): void => void reports.push((error as Error).message);
   const handler = graphqlHTTP(schema, { rootValue, onError, timeout: SHORT, ...options });
   running = await run((req, res) => void handler(req, res));
-  attachSubscriptions(running.server, handler, { path: '/graphql' });
+  attached = attachSubscriptions(running.server, handler, { path: '/graphql', ...subscriptions });
   return running.url;
 }
 
@@ -251,6 +253,82 @@ describe('the option timeout', () => {
     response = await post(url, { query: '{ quick }' }, GRAPHQL);
     expect([response.status, await response.json()]).toEqual([504, LATE]);
     expect(reports).toHaveLength(2);
+  });
+
+  describe.each([
+    [MODERN, 'subscribe'],
+    [LEGACY, 'start'],
+  ])('over %s', (protocol, start) => {
+    const pending = (): Promise<never> => new Promise(() => undefined);
+    const byId = (id: string, documentId: string): object => ({
+      id,
+      type: start,
+      payload: { extensions: {}, documentId },
+    });
+
+    it('attachSubscriptions ends the wait for the function of trusted documents', async () => {
+      const from = (id: string): Promise<string> | string => (id === 'quick' ? '{ quick }' : pending());
+      const url = (await serve({ documents: { from } }, { keepAlive: 0 })).replace('http', 'ws');
+      const client = await ready(url, protocol);
+      client.send(byId('1', 'slow'));
+      client.send(byId('2', 'slow'));
+      client.send(byId('3', 'quick'));
+      const messages = await client.until(({ type }) => type === 'complete');
+      const payload = protocol === MODERN ? LATE.errors : LATE.errors[0];
+      expect(messages.slice(0, 2)).toEqual([
+        { id: '1', type: 'error', payload },
+        { id: '2', type: 'error', payload },
+      ]);
+      expect(messages[2]).toMatchObject({ id: '3', payload: { data: { quick: 'quick' } } });
+      expect(reports).toHaveLength(2);
+      client.send(byId('1', 'quick'));
+      expect(await client.next()).toMatchObject({ id: '1', payload: { data: { quick: 'quick' } } });
+      await client.close();
+    });
+
+    const closed = async (url: string): Promise<unknown[]> => {
+      const client = await connect(url.replace('http', 'ws'), protocol);
+      client.send({ type: 'connection_init' });
+      const { code, reason } = await client.closed;
+      return [...client.received, code, reason];
+    };
+    const reason = 'Connection acknowledgement timeout';
+    const refused =
+      protocol === MODERN
+        ? [4504, reason]
+        : [{ type: 'connection_error', payload: { message: reason } }, 1011, reason];
+    const report = `The acceptance of a connection was not complete after ${SHORT} ms (option "timeout")`;
+
+    it('attachSubscriptions closes a socket whose schema or context is not there in time', async () => {
+      const onError = (error: unknown): void => void reports.push((error as Error).message);
+      const handler = graphqlHTTP(pending, { timeout: SHORT, onError });
+      running = await run((req, res) => handler(req, res));
+      attachSubscriptions(running.server, handler, { path: '/graphql' });
+      expect(await closed(running.url)).toEqual(refused);
+      await running.close();
+      expect(await closed(await serve({ context: pending }))).toEqual(refused);
+      expect(reports).toEqual([report, report]);
+    });
+
+    it('attachSubscriptions closes a socket whose onConnect is late, and calls onDisconnect when it returns', async () => {
+      const calls: string[] = [];
+      let accept: () => void = () => undefined;
+      const url = await serve(
+        {},
+        {
+          onConnect: () => new Promise<void>((resolve) => (accept = resolve)),
+          onDisconnect: () => calls.push('onDisconnect'),
+          onClose: () => calls.push('onClose'),
+        },
+      );
+      expect(await closed(url)).toEqual(refused);
+      expect(reports).toEqual([report]);
+      await until(() => calls.length === 1);
+      accept();
+      await until(() => calls.length === 2);
+      expect(calls).toEqual(['onClose', 'onDisconnect']);
+      expect(attached?.stats()).toMatchObject({ connections: 0, operations: 0 });
+    });
   });
 
   it('graphqlHTTP passes the error of a timeout through formatError and statusCodes', async () => {

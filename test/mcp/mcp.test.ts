@@ -173,12 +173,21 @@ describe('mcp with the official client', () => {
     expect(new Set(seen)).toEqual(new Set(['mcp']));
   });
 
-  it('a context function that never settles ends with the timeout of the operation', async () => {
-    await serve({ graphql: { timeout: 50, context: () => new Promise(() => undefined) } });
-    expect(await call(await connect(), 'whoAmI')).toMatchObject({
+  it('a function of the application that never settles ends with the timeout of the operation', async () => {
+    const pending = (): Promise<never> => new Promise(() => undefined);
+    const late = {
       isError: true,
       structuredContent: { errors: [{ extensions: { code: 'OPERATION_TIMEOUT' } }] },
-    });
+    };
+    await serve({ graphql: { timeout: 50, context: pending } });
+    expect(await call(await connect(), 'whoAmI')).toMatchObject(late);
+    server.closeAllConnections();
+    await new Promise((done) => server.close(done));
+    const auth = { scopes: () => [], schemaFor: pending };
+    await serve({ graphql: { timeout: 50, auth }, options: { search: true } });
+    const client = await connect();
+    expect(await call(client, 'whoAmI')).toMatchObject(late);
+    expect(await call(client, 'search_schema', { words: 'customer' })).toMatchObject(late);
   });
 
   it('errors of GraphQL become isError, and unexpected ones are masked and reported once', async () => {
