@@ -1,7 +1,7 @@
-// Runs every topic, one after the other. With --write the results become docs/benchmarks.md and its plots.
+// Runs every topic, one after the other. With --write the results become docs/benchmarks/ and its plots.
 // With --only-write the last results are written without a run. Other arguments are passed to the topics.
 // --headline measures only the figures of README.md, on the Node that runs this script or on --node=24 (from npm) or
-// --node=/path/to/node, and prints their table. With --write the tables become a section of docs/benchmarks.md.
+// --node=/path/to/node, and prints their table. With --write it becomes a section of docs/benchmarks.md.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -48,21 +48,66 @@ const runs = isHeadline
   ? headlineRuns().map((run) => ({ ...run, name: `headline-${major}-${run.topic}`, node: nodeWord }))
   : fullRuns;
 
-const HEADLINE_TITLE = 'Headline figures';
+// The pages of docs/benchmarks/. The last one also has the topics that no other page names.
+const PAGES = [
+  { file: 'static-files', title: 'static files', names: ['static'] },
+  { file: 'graphql', title: 'GraphQL', names: ['graphql', 'engine', 'deferred'] },
+  {
+    file: 'subscriptions',
+    title: 'subscriptions',
+    names: ['fanout', 'fanout-graphql17', 'streaming', 'pubsub'],
+  },
+  { file: 'server', title: 'createServer', names: ['server', 'server-node22'] },
+  { file: 'other', title: 'uploads and GraphiQL', names: ['uploads', 'graphiql'] },
+];
 
 const PREFACE = `# Benchmarks
 
-The tables show the CPU time of the server (user and system, all threads) per operation. CPU time limits a
-server, and other processes on the machine disturb it least.
+Every figure is the CPU time that a server needs for one operation: one request, or one message to a
+subscriber. CPU time is what limits a server, and other programs on the machine change it least.
 
-- Each server runs in its own process on one core. The load generator runs on another core.
-- Rounds interleave the servers, and the tables show medians.
-- A ratio (÷) is the median of the ratios within each round. Below 1 means cheaper than that peer.
+![Server CPU time of other packages as a multiple of espalier's](images/diagram-headline.svg)
+
+| results of | compared with |
+|---|---|
+| [static files](benchmarks/static-files.md) | a prepared Buffer, nginx, sirv, \`@fastify/static\`, \`express.static\` |
+| [GraphQL](benchmarks/graphql.md): requests, the compiled engine, \`@defer\` | Apollo Server, GraphQL Yoga, graphql-http, mercurius with and without its JIT |
+| [subscriptions](benchmarks/subscriptions.md): WebSockets, event streams, two processes | bare \`ws.send\` and \`res.write\`, graphql-ws, mercurius, subscriptions-transport-ws |
+| [createServer](benchmarks/server.md) | \`app.listen\`, bare \`node:http\`, Fastify |
+| [uploads and GraphiQL](benchmarks/other.md) | graphql-upload, Yoga, ruru |
+
+## Read the tables
+
+| | CPU µs per request, median (least) | requests/s | ÷ sirv |
+|---|---:|---:|---:|
+| espalier | 23.6 (20.8) | 41905 | 0.18 |
+
+In the median of the rounds, espalier needed 23.6 µs of CPU time per request, and 20.8 µs in its best round.
+It answered 41 905 requests per second. It needed 0.18 times as much CPU time as sirv: below 1 means cheaper.
+This ratio is the median of the ratios within each round, so it may differ a little from that of the two
+times.
+
+- The CPU time is that of all threads of the server, in user and system mode.
+- Each server runs in its own process on one core, and the load generator runs on another.
+- The servers take turns in each round.
 - Every response is compared with the expected one before the measurement.
-- Other programs ran on the machine. Differences of less than a fifth between two rows may be noise.
+- Other programs ran on the machine. A difference of less than a fifth may mean nothing.
 
-Run \`npm install && npm run bench\` in \`bench/\` to repeat it. \`node bench/all.mjs --headline --node=24\`
-measures only the figures of the README, on any version of Node.
+## Repeat the measurements
+
+\`\`\`sh
+git clone https://github.com/espalier-js/espalier
+cd espalier
+npm install
+npm run build
+cd bench
+npm install
+npm run bench
+\`\`\`
+
+This takes half an hour. \`node static.mjs --quick\` measures one topic in a few minutes, and
+\`node static.mjs --help\` lists its options. \`node all.mjs --headline --node=24\` measures only the figures
+below, on any version of Node.
 `;
 
 const failed = measures ? runs.filter((run) => !measure(run)).map(({ name }) => name) : [];
@@ -93,38 +138,38 @@ function measure(run) {
   return status === 0;
 }
 
+/** Writes the pages of the topics that have results, and the overview. */
 function write() {
   mkdirSync(here('../docs/images'), { recursive: true });
-  const contents = [];
-  const parts = [];
-  for (const { name, title } of fullRuns) {
-    const file = here(`results/${name}.json`);
-    if (!existsSync(file)) continue;
-    const result = JSON.parse(readFileSync(file, 'utf8'));
-    result.title = title ?? result.title;
-    writeFileSync(here(`../docs/images/bench-${name}.svg`), plot(result));
-    const [heading, ...rest] = tables(result).split('\n\n');
-    const image = `![${result.title}: CPU time per operation](images/bench-${name}.svg)`;
-    contents.push(`- [${result.title}](#${anchorOf(result.title)})`);
-    parts.push([heading, image, ...rest].join('\n\n'));
+  mkdirSync(here('../docs/benchmarks'), { recursive: true });
+  const named = PAGES.flatMap(({ names }) => names);
+  const others = fullRuns.map(({ name }) => name).filter((name) => !named.includes(name));
+  for (const [index, { file, title, names }] of PAGES.entries()) {
+    const all = index === PAGES.length - 1 ? [...names, ...others] : names;
+    const sections = all.filter((name) => existsSync(here(`results/${name}.json`))).map(sectionOf);
+    if (sections.length === 0) continue;
+    const top = `# Benchmarks: ${title}\n\n[Benchmarks](../benchmarks.md) explains how to read and repeat these figures.`;
+    writeFileSync(here(`../docs/benchmarks/${file}.md`), `${[top, ...sections].join('\n\n')}\n`);
   }
-  const lines = headlineLines();
-  if (lines.length > 0) {
-    contents.unshift(`- [${HEADLINE_TITLE}](#${anchorOf(HEADLINE_TITLE)})`);
-    parts.unshift([`## ${HEADLINE_TITLE}`, ...lines].join('\n\n'));
-  }
-  writeFileSync(here('../docs/benchmarks.md'), [PREFACE, `${contents.join('\n')}\n`, ...parts].join('\n'));
+  writeHeadline();
 }
 
-/** Replaces the section with the headline figures, and leaves the other results as they are. */
+/** Draws the plot of a topic, and returns its tables. */
+function sectionOf(name) {
+  const result = JSON.parse(readFileSync(here(`results/${name}.json`), 'utf8'));
+  result.title = fullRuns.find((run) => run.name === name).title ?? result.title;
+  writeFileSync(here(`../docs/images/bench-${name}.svg`), plot(result));
+  const [heading, ...rest] = tables(result).trimEnd().split('\n\n');
+  const image = `![${result.title}: CPU time per operation](../images/bench-${name}.svg)`;
+  return [heading, image, ...rest].join('\n\n');
+}
+
+/** Writes the overview, if the headline figures were measured. */
 function writeHeadline() {
-  const page = here('../docs/benchmarks.md');
-  const section = [`## ${HEADLINE_TITLE}`, ...headlineLines()].join('\n\n');
-  const item = `- [${HEADLINE_TITLE}](#${anchorOf(HEADLINE_TITLE)})\n`;
-  const rest = readFileSync(page, 'utf8')
-    .replace(item, '')
-    .replace(/^## Headline figures\n[\s\S]*?(?=^## )/m, '');
-  writeFileSync(page, rest.replace(/^- \[/m, `${item}- [`).replace(/^## /m, `${section}\n## `));
+  const lines = headlineLines();
+  if (lines.length === 0) return;
+  const parts = [PREFACE.trimEnd(), '## Headline figures', ...lines.map((text) => text.trimEnd())];
+  writeFileSync(here('../docs/benchmarks.md'), `${parts.join('\n\n')}\n`);
 }
 
 /** The versions of Node with results of --headline. */
@@ -147,12 +192,4 @@ function headlineOf(line) {
   const [{ date, node, machine } = {}] = Object.values(results);
   const conditions = `${date}. Node ${node}; ${machine?.cpu}, ${machine?.system}.`;
   return { conditions, table: headlineTable(results) };
-}
-
-/** The anchor that GitHub generates for a heading. */
-function anchorOf(heading) {
-  return heading
-    .toLowerCase()
-    .replace(/[^\w -]/g, '')
-    .replaceAll(' ', '-');
 }

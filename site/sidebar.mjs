@@ -7,7 +7,6 @@ const PARTS = [
       ['Overview', 'README.md'],
       ['Tutorial', 'tutorial.md'],
       ['How it works', 'how-it-works.md'],
-      ['Benchmarks', 'benchmarks.md'],
     ],
   },
   {
@@ -104,6 +103,17 @@ const PARTS = [
       ['From GraphQL Yoga', 'migrating/graphql-yoga.md'],
       ['From graphql-upload', 'migrating/graphql-upload.md'],
       ['From graphql-ws', 'migrating/graphql-ws.md'],
+    ],
+  },
+  {
+    text: 'Benchmarks',
+    pages: [
+      ['Overview', 'benchmarks.md'],
+      ['Static files', 'benchmarks/static-files.md'],
+      ['GraphQL', 'benchmarks/graphql.md'],
+      ['Subscriptions', 'benchmarks/subscriptions.md'],
+      ['createServer', 'benchmarks/server.md'],
+      ['Uploads and GraphiQL', 'benchmarks/other.md'],
     ],
   },
 ];
