@@ -101,6 +101,7 @@ const PARTS = [
       ['From graphql-http', 'migrating/graphql-http.md'],
       ['From Apollo Server', 'migrating/apollo-server.md'],
       ['From GraphQL Yoga', 'migrating/graphql-yoga.md'],
+      ['From mercurius', 'migrating/mercurius.md'],
       ['From graphql-upload', 'migrating/graphql-upload.md'],
       ['From graphql-ws', 'migrating/graphql-ws.md'],
     ],

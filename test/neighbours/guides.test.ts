@@ -3,14 +3,14 @@ import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:
 import { join, resolve } from 'node:path';
 import { type Snippet, snippets } from '../snippets.ts';
 
-// Code blocks of the guides that use packages of test/neighbours: `ts neighbours`.
+// Code blocks of the guides that use packages of test/neighbours: `ts neighbours`, and `ts before` of the migration guides.
 
 jest.setTimeout(120_000);
 
 const root = resolve(__dirname, '../..');
 // The code in this folder finds the packages of test/neighbours.
 const folder = join(__dirname, 'artifacts', 'guides');
-const all = snippets('ts neighbours');
+const all = [...snippets('ts neighbours'), ...snippets('ts before')];
 
 /** The packages that a snippet imports, without those of Node. */
 const packagesOf = ({ code }: Snippet): string[] => [
@@ -40,7 +40,10 @@ beforeAll(() => {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(join(folder, 'node_modules'), { recursive: true });
   symlinkSync(root, join(folder, 'node_modules', 'espalier'));
-  writeFileSync(join(folder, 'missing.d.ts'), missing.map(declarationOf).join(''));
+  writeFileSync(
+    join(folder, 'missing.d.ts'),
+    `${missing.map(declarationOf).join('')}declare module 'graphql-upload/*';\n`,
+  );
   for (const { name, code } of all) writeFileSync(join(folder, `${name}.mts`), `${code}\nexport {};\n`);
   const config = {
     extends: '../../../tsconfig.json',

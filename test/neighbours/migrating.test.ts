@@ -21,7 +21,8 @@ const net = require('node:net');
 const listen = net.Server.prototype.listen;
 net.Server.prototype.listen = function (port, ...rest) {
   this.once('listening', () => process.send(this.address().port));
-  return listen.call(this, port === 3000 ? { port: 0, host: '127.0.0.1' } : port, ...rest);
+  const isOurs = port === 3000 || port.port === 3000;
+  return listen.call(this, isOurs ? { port: 0, host: '127.0.0.1' } : port, ...rest);
 };
 `;
 
@@ -38,17 +39,15 @@ beforeAll(() => {
 
 const textOf = (page: string): string => readFileSync(join(root, 'docs', 'migrating', `${page}.md`), 'utf8');
 
-function blockOf(page: string, which: 'before' | 'after'): string {
+type Which = 'before' | 'after' | 'neighbours';
+
+function blockOf(page: string, which: Which): string {
   const block = new RegExp(`^\`\`\`ts ${which}\\n([\\s\\S]*?)^\`\`\``, 'm').exec(textOf(page))?.[1];
   if (block === undefined) throw new Error(`docs/migrating/${page}.md has no "${which}" block`);
   return block;
 }
 
-async function start(
-  page: string,
-  which: 'before' | 'after',
-  edit = (code: string): string => code,
-): Promise<string> {
+async function start(page: string, which: Which, edit = (code: string): string => code): Promise<string> {
   const file = join(folder, `${page}-${which}.mts`);
   writeFileSync(file, edit(blockOf(page, which)));
   const child = spawn(process.execPath, ['--require', './port.cjs', '--import', 'tsx', file], {
@@ -64,6 +63,8 @@ async function start(
   });
   return `http://127.0.0.1:${port}`;
 }
+
+const signedIn = { authorization: 'Bearer secret' };
 
 type ExchangeRequest = (origin: string) => Promise<unknown>;
 
@@ -88,13 +89,13 @@ const query =
   };
 
 const upload =
-  (operation: string): ExchangeRequest =>
+  (operation: string, headers: Record<string, string> = {}): ExchangeRequest =>
   async (origin) => {
     const body = new FormData();
     body.set('operations', JSON.stringify({ query: operation, variables: { file: null } }));
     body.set('map', JSON.stringify({ 0: ['variables.file'] }));
     body.set('0', new Blob(['some text']), 'note.txt');
-    const response = await fetch(`${origin}/graphql`, { method: 'POST', body });
+    const response = await fetch(`${origin}/graphql`, { method: 'POST', headers, body });
     return [response.status, await response.json()];
   };
 
@@ -133,6 +134,24 @@ const subscribe =
     return received;
   };
 
+/** An event of a socket. The mutation is sent until it arrives, because the server does not say when it has subscribed. */
+const socketEventOf =
+  (subscription: string, mutate: ExchangeRequest): ExchangeRequest =>
+  async (origin) => {
+    const client = connect(origin, signedIn);
+    let arrived = false;
+    const event = client
+      .iterate({ query: subscription })
+      .next()
+      .finally(() => {
+        arrived = true;
+      });
+    while (!arrived) await mutate(origin);
+    const { value } = await event;
+    await client.dispose();
+    return value;
+  };
+
 /** The code with which the server closes the socket of these parameters. */
 const refused =
   (connectionParams: Record<string, unknown>): ExchangeRequest =>
@@ -147,8 +166,8 @@ const preflight: ExchangeRequest = async (origin) => {
   return [response.status, response.headers.get('access-control-allow-origin')];
 };
 
+const addCover = upload('mutation ($file: Upload!) { addCover(file: $file) }', signedIn);
 const wrong = query({ query: '{ nothing }' });
-const signedIn = { authorization: 'Bearer secret' };
 const withLoader = [
   { sendRequest: query({ query: '{ me }' }, signedIn), expected: [{ me: 'Ada' }, 0] },
   { sendRequest: query({ query: '{ me }' }), expected: [{ me: null }, 0] },
@@ -205,6 +224,22 @@ const CASES: Record<string, { sendRequest: ExchangeRequest; expected: unknown }[
     },
     { sendRequest: wrong, expected: [null, 1] },
   ],
+  mercurius: [
+    { sendRequest: query({ query: '{ me }' }, signedIn), expected: [{ me: 'Ada' }, 0] },
+    {
+      sendRequest: query({ query: '{ me books { title author { name } } }' }),
+      expected: [{ me: null, books: [{ title: 'One', author: { name: 'Author 1' } }] }, 0],
+    },
+    {
+      sendRequest: addCover,
+      expected: [200, { data: { addCover: 'note.txt: 9 characters by Ada' } }],
+    },
+    {
+      sendRequest: socketEventOf('subscription { coverAdded }', addCover),
+      expected: { data: { coverAdded: 'note.txt: 9 characters by Ada, Ada!' } },
+    },
+    { sendRequest: wrong, expected: [null, 1] },
+  ],
   'graphql-upload': [
     {
       sendRequest: upload('mutation ($file: Upload!) { store(file: $file) }'),
@@ -250,6 +285,26 @@ describe('the migration guides', () => {
     },
     60_000,
   );
+});
+
+it('the example for Fastify in the guide for mercurius serves queries, multipart requests and sockets', async () => {
+  const origin = await start('mercurius', 'neighbours');
+  const body = new FormData();
+  body.set('operations', JSON.stringify({ query: '{ me }' }));
+  body.set('map', '{}');
+  const response = await fetch(`${origin}/graphql`, { method: 'POST', body, headers: { 'x-user': 'Ada' } });
+  expect(await response.json()).toEqual({ data: { me: 'Ada' } });
+  expect(await query({ query: '{ me }' }, { 'x-user': 'Ada' })(origin)).toEqual([{ me: 'Ada' }, 0]);
+  expect(await subscribe({})(origin)).toEqual(['1', '2', '3'].map((count) => ({ data: { count } })));
+});
+
+it('the middleware in the guide for mercurius finds a persisted query whose hash is sent as "query"', async () => {
+  const code = /^## Persisted queries\n[\s\S]*?```ts\n([\s\S]*?)^```/m.exec(
+    textOf('mercurius'),
+  )?.[1] as string;
+  const origin = await start('mercurius', 'after', () => code);
+  expect(await query({ query: '248eb276', persisted: true })(origin)).toEqual([{ add: 2 }, 0]);
+  expect(await query({ query: '{ add(x: 1, y: 2) }' })(origin)).toEqual([null, 1]);
 });
 
 it('graphqlHTTP refuses the scalar of graphql-upload, which refuses the files of graphqlHTTP', async () => {
