@@ -54,11 +54,7 @@ export default defineConfig({
     logo: '/logo.svg',
     nav: [
       { text: 'Tutorial', link: '/tutorial' },
-      {
-        text: 'Guides',
-        link: '/errors',
-        activeMatch: '^/(errors|authentication|cors|clients|dataloader|testing|deployment)',
-      },
+      { text: 'Guides', link: '/#serve-files', activeMatch: '^/(?!api/|tutorial|$)' },
       { text: 'API', link: '/api/', activeMatch: '^/api/' },
       { component: 'VersionMenu' },
     ],
