@@ -1,6 +1,5 @@
-import { schemaOf } from '../src/postgres/options.ts';
 import { migrationFor } from '../src/postgres/sql.ts';
-import { PostgresTransport } from '../src/postgres/transport.ts';
+import { PostgresTransport, schemaOf } from '../src/postgres/transport.ts';
 import type { PostgresOptions, PostgresPool } from '../types/postgres.ts';
 import type { EventTransport } from '../types/pubsub.ts';
 

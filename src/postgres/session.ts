@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { PostgresClient, PostgresPool } from '../../types/postgres.ts';
 import { withTimeLimit } from '../http/timers.ts';
-import type { PostgresSettings } from './options.ts';
 import type { Statements } from './sql.ts';
+import type { PostgresSettings } from './transport.ts';
 
 /** What a session needs. */
 interface SessionOwner {

@@ -1,11 +1,7 @@
-/** The id before the first event of a channel. */
-export const START = '0-0';
+import { IDLE_MILLISECONDS, START } from '../pubsub/history.ts';
 
 /** The bytes of payloads after which a page ends, so that large events take no more memory than small ones. */
 const PAGE_BYTES = 1024 * 1024;
-
-/** Milliseconds for which the newest id of an idle channel is kept in addition to `age`. */
-const IDLE_MILLISECONDS = 7 * 24 * 60 * 60 * 1000;
 
 /** Milliseconds in which the processes read an event from the table, however many follow. */
 const GRACE_MILLISECONDS = 10_000;

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { PostgresOptions, PostgresPool } from '../../types/postgres.ts';
 import type {
   EventTransport,
@@ -8,20 +8,26 @@ import type {
   TransportHistory,
   TransportListener,
 } from '../../types/pubsub.ts';
-import { isFunction, isObject, wrongOption } from '../options/rules.ts';
-import { POSTGRES_OPTIONS } from '../options/scopes.ts';
-import { type PostgresSettings, resolvePostgresOptions } from './options.ts';
+import {
+  delay,
+  flag,
+  isFunction,
+  isObject,
+  isString,
+  type Rules,
+  resolveOptions,
+  rule,
+  wrongArgument,
+  wrongOption,
+} from '../options/rules.ts';
+import { POSTGRES_HISTORY, POSTGRES_OPTIONS } from '../options/scopes.ts';
+import { HISTORY_RULES, type HistoryLimits, PAGE_LENGTH, START } from '../pubsub/history.ts';
+import { type Confirmation, createConfirmation, refusal } from '../pubsub/transport.ts';
 import { inTime, isRefusal, Session } from './session.ts';
-import { START, type Statements, SWEEP_ROWS, statementsFor } from './sql.ts';
+import { type Statements, SWEEP_ROWS, statementsFor } from './sql.ts';
 
-/** A subscription. */
-interface Channel {
-  /** The place of the last delivered event; undefined until PostgreSQL has confirmed the subscription. */
-  place: string | undefined;
-  readonly confirmed: Promise<void>;
-  resolve(): void;
-  reject(error: Error): void;
-}
+/** A subscription, with the place of the last delivered event; undefined until PostgreSQL has confirmed it. */
+type Channel = Confirmation & { place: string | undefined };
 
 /** A row of the statement `read`. Without a following event only `newest` is set. */
 interface EventRow {
@@ -36,8 +42,6 @@ interface EventRow {
 /** Channels per statement. */
 const READ_CHANNELS = 32;
 const PLACE_CHANNELS = 1000;
-/** Events per channel and statement. */
-const PAGE_LENGTH = 256;
 /** An index has an entry for each channel, which PostgreSQL limits. */
 const MAX_CHANNEL_BYTES = 2000;
 /** Events per transaction, and characters of their payloads. */
@@ -153,7 +157,7 @@ export class PostgresTransport implements EventTransport {
       return rows as Row[];
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      throw refused('Cannot read the history', error as Error);
+      throw refusal('Cannot read the history', error as Error);
     }
   }
 
@@ -218,7 +222,7 @@ export class PostgresTransport implements EventTransport {
         reported = (error as Error).message;
       }
       const wait = Math.min(50 * 2 ** attempt, MAX_RETRY_MILLISECONDS);
-      await delay(wait, undefined, { signal: this.#closing.signal }).catch(() => undefined);
+      await pause(wait, undefined, { signal: this.#closing.signal }).catch(() => undefined);
     }
   }
 
@@ -227,7 +231,7 @@ export class PostgresTransport implements EventTransport {
     if (error.message !== reported) this.#listener.error(error);
     if (!isRefusal(error)) return;
     for (const [name, channel] of this.#channels) {
-      const reason = refused(`Cannot subscribe to the PostgreSQL channel "${name}"`, error);
+      const reason = refusal(`Cannot subscribe to the PostgreSQL channel "${name}"`, error);
       this.#channels.delete(name);
       this.#unplaced.delete(name);
       channel.reject(reason);
@@ -395,16 +399,7 @@ function take(values: Set<string>, count: number): readonly string[] {
   return taken;
 }
 
-function createChannel(): Channel {
-  let resolve = (): void => undefined;
-  let reject = (_error: Error): void => undefined;
-  const confirmed = new Promise<void>((...functions) => {
-    [resolve, reject] = functions;
-  });
-  // The channel may have no caller who waits.
-  confirmed.catch(() => undefined);
-  return { place: undefined, confirmed, resolve, reject };
-}
+const createChannel = (): Channel => ({ ...createConfirmation(), place: undefined });
 
 /** Returns why PostgreSQL cannot have a channel of this name. */
 function unusable(channel: string): string | undefined {
@@ -417,6 +412,50 @@ function unusable(channel: string): string | undefined {
 const isQueryable = (client: object): client is Pick<PostgresPool, 'query'> =>
   isObject(client) && isFunction(client['query']);
 
-/** Creates an error that a repeated call would have again. */
-const refused = (action: string, cause: Error): Error =>
-  Object.assign(new Error(`${action}: ${cause.message}`, { cause }), { code: 'ERR_EVENTS_REFUSED' });
+export interface PostgresSettings {
+  readonly pool: PostgresPool;
+  readonly schema: string;
+  readonly create: boolean;
+  readonly history: HistoryLimits;
+  readonly listen: PostgresPool;
+  readonly heartbeat: number;
+  readonly commandTimeout: number;
+}
+
+const isSchema = (value: unknown): boolean => isString(value) && /^[a-z_][a-z0-9_]{0,39}$/.test(value);
+const isPool = (value: unknown): boolean =>
+  isObject(value) && ['query', 'connect', 'on', 'off'].every((name) => isFunction(value[name]));
+
+const SCHEMA = '1 to 40 lower-case letters, digits and _, such as "espalier"';
+const POOL = 'a Pool of the package pg, such as new pg.Pool({ connectionString })';
+
+type Given = Omit<PostgresSettings, 'pool' | 'history' | 'listen'> & {
+  readonly history: unknown;
+  readonly listen: PostgresPool | undefined;
+};
+
+const RULES: Rules<Given> = {
+  schema: rule('espalier', isSchema, SCHEMA),
+  create: flag(true),
+  history: rule<unknown>({}, isObject, 'an object such as { length: 1000, age: 300_000 }'),
+  listen: rule<PostgresPool | undefined>(undefined, isPool, POOL),
+  heartbeat: delay(5000),
+  commandTimeout: delay(5000),
+};
+
+function resolvePostgresOptions(pool: PostgresPool, options: PostgresOptions | undefined): PostgresSettings {
+  if (!isPool(pool)) throw wrongArgument(POSTGRES_OPTIONS, 'pool', pool, POOL);
+  const given = resolveOptions<Given>(POSTGRES_OPTIONS, options, RULES);
+  return {
+    ...given,
+    pool,
+    listen: given.listen ?? pool,
+    history: resolveOptions<HistoryLimits>(POSTGRES_HISTORY, given.history, HISTORY_RULES),
+  };
+}
+
+/** @throws TypeError (code `ERR_OPTION`) for a wrong name. */
+export function schemaOf(schema: string = RULES.schema.fallback): string {
+  if (isSchema(schema)) return schema;
+  throw wrongArgument({ ...POSTGRES_OPTIONS, name: 'migration' }, 'schema', schema, SCHEMA);
+}

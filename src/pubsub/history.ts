@@ -1,4 +1,5 @@
 import type { EventLink, TopicStats } from '../../types/pubsub.ts';
+import { duration, positive, type Rules } from '../options/rules.ts';
 
 /** An event of the history. */
 export interface StoredEvent {
@@ -32,6 +33,8 @@ export interface HistoryLimits {
   /** Milliseconds. */
   readonly age: number;
 }
+
+export const HISTORY_RULES: Rules<HistoryLimits> = { length: positive(1000), age: duration(300_000) };
 
 /** The id before the first event of a channel. */
 export const START = '0-0';

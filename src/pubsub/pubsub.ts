@@ -14,7 +14,6 @@ import { createErrorListener, guardListener } from '../diagnostics/logging.ts';
 import {
   bytes,
   delay,
-  duration,
   isEither,
   isFunction,
   isObject,
@@ -31,7 +30,7 @@ import { HISTORY_OPTIONS, PUBSUB_OPTIONS } from '../options/scopes.ts';
 import { redisRule } from '../redis/clients.ts';
 import { cursorsOf, idOf, isId, resumedCursor } from './cursor.ts';
 import { FileTransport } from './file-transport.ts';
-import { type HistoryLimits, MemoryHistory } from './history.ts';
+import { HISTORY_RULES, type HistoryLimits, MemoryHistory } from './history.ts';
 import { IdleTopics, RecordedTopic } from './recorded-topic.ts';
 import { RedisTransport } from './redis-transport.ts';
 import {
@@ -368,15 +367,14 @@ function assertTransport(transport: EventTransport, given: Readonly<Record<strin
   usedTransports.add(transport);
 }
 
-const HISTORY_RULES: Rules<HistorySettings> = {
-  length: positive(1000),
-  age: duration(300_000),
+const RULES_WITH_FILE: Rules<HistorySettings> = {
+  ...HISTORY_RULES,
   file: rule<string | undefined>(undefined, (value) => isString(value) && value !== '', 'the path of a file'),
 };
 
 function resolveHistory(given: unknown, redis: unknown): HistorySettings | undefined {
   if (given === undefined) return undefined;
-  const history = resolveOptions<HistorySettings>(HISTORY_OPTIONS, given, HISTORY_RULES);
+  const history = resolveOptions<HistorySettings>(HISTORY_OPTIONS, given, RULES_WITH_FILE);
   if (history.file !== undefined && redis !== undefined) {
     const message =
       'option "history.file" has no effect with "redis", which keeps the history; remove one of them';

@@ -1,11 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { EventTransport, TransportHistory, TransportListener } from '../../types/pubsub.ts';
+import type {
+  EventLink,
+  EventTransport,
+  StoredMessage,
+  TopicStats,
+  TransportHistory,
+  TransportListener,
+} from '../../types/pubsub.ts';
 import type { RedisSource } from '../../types/redis.ts';
+import { isString } from '../options/rules.ts';
 import { isReplyError, type RedisCommand } from '../redis/clients.ts';
-import { type ConnectionTimeouts, isRefusal, RedisConnection, type RedisLine } from '../redis/connection.ts';
-import type { HistoryLimits } from './history.ts';
-import { RedisHistory, splitMessage } from './redis-history.ts';
-import { refusal } from './transport.ts';
+import { RedisScript } from '../redis/commands.ts';
+import { type ConnectionTimeouts, isRefusal, RedisConnection } from '../redis/connection.ts';
+import { type HistoryLimits, IDLE_MILLISECONDS, START } from './history.ts';
+import { type Confirmation, createConfirmation, refusal } from './transport.ts';
 
 interface Connections {
   readonly publisher: RedisConnection;
@@ -23,7 +31,8 @@ export class RedisTransport implements EventTransport {
 
   readonly #redis: RedisSource;
   readonly #settings: RedisSettings;
-  readonly #history: RedisHistory | undefined;
+  /** Stores and publishes an event. */
+  readonly #publishScript: RedisScript | undefined;
   readonly #channels = new Map<string, RedisChannel>();
   #events!: TransportListener;
   #connections!: Promise<Connections>;
@@ -38,21 +47,8 @@ export class RedisTransport implements EventTransport {
     this.#redis = redis;
     this.#settings = settings;
     if (settings.history === undefined) return;
-    const history = new RedisHistory(settings.history, (command) => this.#send(command));
-    this.#history = history;
-    const final = async <T>(read: Promise<T>): Promise<T> => {
-      try {
-        return await read;
-      } catch (error) {
-        if (this.#failure === undefined && !isRefusal(error)) throw error;
-        throw refusal('Cannot read the history', error as Error);
-      }
-    };
-    this.history = {
-      read: (channel, after, limit) => final(history.read(channel, after, limit)),
-      newest: (channel) => final(history.newest(channel)),
-      extent: (channel) => history.extent(channel),
-    };
+    this.#publishScript = publishScript(settings.history);
+    this.history = historyIn((command) => this.#read(command));
   }
 
   open(listener: TransportListener): void {
@@ -66,12 +62,22 @@ export class RedisTransport implements EventTransport {
   }
 
   async publish(channel: string, payload: string): Promise<void> {
-    const sent =
-      this.#history === undefined
-        ? this.#send(() => ({ name: 'publish', args: [channel, payload] }))
-        : this.#history.publish(channel, payload);
+    const sent = this.#publish(channel, payload);
     this.#lastPublish = sent;
     await sent;
+  }
+
+  async #publish(channel: string, payload: string): Promise<void> {
+    const publisher = await this.#publisher();
+    const script = this.#publishScript;
+    if (script === undefined) {
+      await publisher.send({ name: 'publish', args: [channel, payload] });
+      return;
+    }
+    const inputs = { keys: keysOf(channel), args: [payload, channel] };
+    // The nodes of a cluster change without a new connection, so they get the text each time.
+    if (publisher.line.isCluster) await publisher.send({ name: 'eval', script: script.text, ...inputs });
+    else await script.send(publisher, inputs);
   }
 
   async subscribe(name: string): Promise<void> {
@@ -112,11 +118,19 @@ export class RedisTransport implements EventTransport {
     await Promise.all([connections?.publisher.close(), connections?.subscriber.close()]);
   }
 
-  /** Sends a command on the connection for publishing. */
-  async #send(command: (line: RedisLine) => RedisCommand): Promise<unknown> {
+  async #publisher(): Promise<RedisConnection> {
     const { publisher } = await this.#connections;
     await publisher.firstAttempt;
-    return publisher.send(command(publisher.line));
+    return publisher;
+  }
+
+  async #read(command: RedisCommand): Promise<unknown> {
+    try {
+      return await (await this.#publisher()).send(command);
+    } catch (error) {
+      if (this.#failure === undefined && !isRefusal(error)) throw error;
+      throw refusal('Cannot read the history', error as Error);
+    }
   }
 
   async #connect(): Promise<Connections> {
@@ -130,7 +144,12 @@ export class RedisTransport implements EventTransport {
       onMessage: (name, message) => this.#receive(name, message),
     });
     const publisher = new RedisConnection(commands, timeouts, {
-      ready: () => this.#history?.connected(commands),
+      ready: () => {
+        if (this.#publishScript === undefined || commands.isCluster) return;
+        const args = ['LOAD', this.#publishScript.text];
+        // Redis has an error for a script that does not fit; the calls have it too.
+        commands.send({ name: 'script', args }).catch(() => undefined);
+      },
       closed() {},
       error,
     });
@@ -216,25 +235,107 @@ export class RedisTransport implements EventTransport {
   }
 }
 
-/** A subscription that Redis has to confirm. */
-interface RedisChannel {
-  readonly confirmed: Promise<void>;
-  resolve(): void;
-  reject(error: Error): void;
-  /** Whether Redis has confirmed the subscription on the current connection. */
-  isConfirmed: boolean;
-}
+/** `isConfirmed`: whether Redis has confirmed the subscription on the current connection. */
+type RedisChannel = Confirmation & { isConfirmed: boolean };
 
-function createRedisChannel(): RedisChannel {
-  const channel = { isConfirmed: false } as RedisChannel & { confirmed: Promise<void> };
-  channel.confirmed = new Promise((resolve, reject) => {
-    channel.resolve = resolve;
-    channel.reject = reject;
-  });
-  // Avoids an unhandled rejection: a channel may have no caller of `ready`.
-  channel.confirmed.catch(() => undefined);
-  return channel;
-}
+const createRedisChannel = (): RedisChannel => ({ ...createConfirmation(), isConfirmed: false });
 
 /** Milliseconds after which a subscription that failed for a temporary reason is sent again. */
 const RETRY_MILLISECONDS = 100;
+
+/** A channel has a stream with its events, and a key with the id of the newest one, which is kept longer. */
+const keysOf = (channel: string): [string, string] => [`{${channel}}:events`, `{${channel}}:newest`];
+
+/** The first character of messages with ids. No JSON text begins with it. */
+const MARK = '@';
+
+/** Milliseconds between two renewals of the time to live, at most. */
+const RENEWAL = 1000;
+
+/**
+ * Creates the script of a publish. It is atomic, so that the stream has the events in the order of the messages.
+ * Once per second it removes old events and renews the times to live: an id begins with the milliseconds since
+ * 1970. The limits are part of the text, because each argument takes time; as strings, which Redis does not have to
+ * convert. ARGV: the payload, the channel.
+ */
+function publishScript({ length, age }: HistoryLimits): RedisScript {
+  const lifetime = age + RENEWAL;
+  return new RedisScript(`
+local previous = redis.call('GET', KEYS[2]) or '${START}'
+local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', '${length}', '*', 'p', previous, 'e', ARGV[1])
+if string.sub(id, 1, 10) == string.sub(previous, 1, 10) then
+  redis.call('SET', KEYS[2], id, 'KEEPTTL')
+else
+  redis.call('XTRIM', KEYS[1], 'MINID', '~', string.format('%.0f', math.max(0, string.match(id, '^%d+') - ${age})))
+  redis.call('PEXPIRE', KEYS[1], '${lifetime}')
+  redis.call('SET', KEYS[2], id, 'PX', '${lifetime + IDLE_MILLISECONDS}')
+end
+redis.call('PUBLISH', ARGV[2], '${MARK}' .. id .. ' ' .. previous .. ' ' .. ARGV[1])
+`);
+}
+
+/** The bytes of payloads after which a read ends, so that large events take no more memory than small ones. */
+const PAGE_BYTES = 1024 * 1024;
+/** Events that Redis reads at a time. */
+const STEP = 16;
+
+// ARGV: the id, the maximum number of events.
+const READ = `
+local entries, bytes, after = {}, 0, ARGV[1]
+repeat
+  local count = math.min(${STEP}, ARGV[2] - #entries)
+  local step = redis.call('XRANGE', KEYS[1], '(' .. after, '+', 'COUNT', count)
+  for _, entry in ipairs(step) do
+    entries[#entries + 1] = entry
+    bytes = bytes + #entry[2][4]
+    after = entry[1]
+  end
+until #step < count or #entries >= tonumber(ARGV[2]) or bytes > ${PAGE_BYTES}
+return {redis.call('GET', KEYS[2]) or '${START}', entries}
+`;
+
+/** An id of a stream. Cursors may come from clients. */
+const ID = /^\d{1,20}-\d{1,20}$/;
+
+/** [id, [name, value, ...]], as XRANGE returns it. */
+type Entry = [id: string, fields: [string, string, string, string]];
+
+/** The history of channels in Redis Streams. */
+function historyIn(send: (command: RedisCommand) => Promise<unknown>): TransportHistory {
+  return {
+    async newest(channel) {
+      const [, key] = keysOf(channel);
+      const id = await send({ name: 'get', keys: [key] });
+      return isString(id) ? id : undefined;
+    },
+
+    async read(channel, after, limit): Promise<readonly StoredMessage[] | 'missed'> {
+      if (!ID.test(after)) return 'missed';
+      const command = { name: 'eval', script: READ, keys: keysOf(channel), args: [after, limit] };
+      const [newest, entries] = (await send(command)) as [string, Entry[]];
+      const [first] = entries;
+      if (first === undefined) return newest === after ? [] : 'missed';
+      const [, [, previous]] = first;
+      return previous === after ? entries.map(([id, [, , , payload]]) => ({ id, payload })) : 'missed';
+    },
+
+    async extent(channel): Promise<TopicStats> {
+      const keys = [keysOf(channel)[0]];
+      const [length, entries] = await Promise.all([
+        send({ name: 'xlen', keys }),
+        send({ name: 'xrange', keys, args: ['-', '+', 'COUNT', 1] }),
+      ]);
+      const [oldest] = entries as Entry[];
+      return { length: Number(length), oldest: oldest && Number(oldest[0].split('-')[0]) };
+    },
+  };
+}
+
+/** Splits a message into the ids, if it has them, and the text of the payload. */
+function splitMessage(message: string): { readonly link?: EventLink; readonly text: string } {
+  if (!message.startsWith(MARK)) return { text: message };
+  const first = message.indexOf(' ');
+  const second = message.indexOf(' ', first + 1);
+  const link = { id: message.slice(1, first), previous: message.slice(first + 1, second) };
+  return { link, text: message.slice(second + 1) };
+}

@@ -301,3 +301,21 @@ function storedEvent({ id, payload }: StoredMessage): StoredEvent {
 export function refusal(action: string, cause: Error): Error {
   return Object.assign(new Error(`${action}: ${cause.message}`, { cause }), { code: REFUSED });
 }
+
+/** A subscription that an engine has to confirm. */
+export interface Confirmation {
+  readonly confirmed: Promise<void>;
+  resolve(): void;
+  reject(error: Error): void;
+}
+
+export function createConfirmation(): Confirmation {
+  let resolve = (): void => undefined;
+  let reject = (_error: Error): void => undefined;
+  const confirmed = new Promise<void>((...functions) => {
+    [resolve, reject] = functions;
+  });
+  // The channel may have no caller who waits.
+  confirmed.catch(() => undefined);
+  return { confirmed, resolve, reject };
+}

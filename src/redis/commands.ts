@@ -7,6 +7,7 @@ import {
   isLogin,
   isNodeCluster,
   isNodeRedis,
+  type RedisCommand,
   type RedisCommands,
   sendToIoredis,
   sendToNodeRedis,
@@ -63,17 +64,30 @@ function sharedCommands(redis: string | RedisLogin): RedisCommands {
   return commands;
 }
 
-/** A script in Lua that reads and writes one key, so that it also runs in a cluster. */
+/** A script in Lua, which Redis stores by its hash: a call sends only the hash. */
 export class RedisScript {
-  readonly #text: string;
+  readonly text: string;
   readonly #sha: string;
 
   constructor(text: string) {
-    this.#text = text;
+    this.text = text;
     this.#sha = createHash('sha1').update(text).digest('hex');
   }
 
-  /** Runs the script with a key. Rejects if Redis is unavailable, or does not reply within `timeout` milliseconds. */
+  /** Sends the script, with its text if Redis does not have it yet. */
+  async send(
+    redis: Pick<RedisCommands, 'send'>,
+    inputs: Pick<RedisCommand, 'keys' | 'args'>,
+  ): Promise<unknown> {
+    try {
+      return await redis.send({ name: 'evalsha', script: this.#sha, ...inputs });
+    } catch (error) {
+      if (!(error as Error).message.startsWith('NOSCRIPT')) throw error;
+      return redis.send({ name: 'eval', script: this.text, ...inputs });
+    }
+  }
+
+  /** Runs a script of one key. Rejects if Redis is unavailable, or does not reply within `timeout` milliseconds. */
   async run(
     redis: RedisCommands,
     timeout: number,
@@ -81,14 +95,8 @@ export class RedisScript {
     ...args: readonly (string | number)[]
   ): Promise<readonly unknown[]> {
     if (redis.problem !== undefined) throw redis.problem;
-    const inputs = { keys: [key], args };
-    const sent = redis.send({ name: 'evalsha', script: this.#sha, ...inputs }).catch((error: Error) => {
-      // The scripts of the server were flushed.
-      if (!error.message.startsWith('NOSCRIPT')) throw error;
-      return redis.send({ name: 'eval', script: this.#text, ...inputs });
-    });
     const late = (): Error => new Error(`Redis did not reply within ${timeout} ms`);
-    const reply = await withTimeLimit(sent, timeout, late);
+    const reply = await withTimeLimit(this.send(redis, { keys: [key], args }), timeout, late);
     if (Array.isArray(reply)) return reply;
     // The reply is QUEUED between MULTI and EXEC.
     throw new Error(`Redis replied ${String(reply)}; use a client without MULTI`);
