@@ -1,5 +1,5 @@
 import type { UsageCounts } from '../usage/report.ts';
-import { readUsageFile } from '../usage/targets.ts';
+import { readUsageFile } from '../usage/report.ts';
 import { readSchema } from './read-schema.ts';
 import { findChanges, type SchemaChange } from './schema-changes.ts';
 

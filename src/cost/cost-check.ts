@@ -13,8 +13,7 @@ import type { Headers } from '../http/reply.ts';
 import { count, flag, positive, type Rules, resolveOptions } from '../options/rules.ts';
 import { COST_OPTIONS } from '../options/scopes.ts';
 import { assertCostAnnotations } from './annotations.ts';
-import { evaluate, type VariableValues } from './formula.ts';
-import { compileCost } from './operation-cost.ts';
+import { compileCost, evaluate, type VariableValues } from './operation-cost.ts';
 
 /** The option `cost` after checks, with defaults filled in. */
 interface CostSettings {

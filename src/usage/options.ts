@@ -19,16 +19,15 @@ import {
 import { USAGE_OPTIONS } from '../options/scopes.ts';
 import { redisRule } from '../redis/clients.ts';
 import { commandsOf } from '../redis/commands.ts';
-import { type ClientReader, readClient, toClient } from './clients.ts';
-import { UsageRecorder } from './recorder.ts';
-import { UsageCounts } from './report.ts';
+import { type ClientReader, readClient, toClient, UsageRecorder } from './recorder.ts';
 import {
   createFileTarget,
   createFunctionTarget,
   createMemoryTarget,
   createRedisTarget,
+  UsageCounts,
   type UsageTarget,
-} from './targets.ts';
+} from './report.ts';
 
 interface UsageSettings {
   readonly file: string | URL | undefined;

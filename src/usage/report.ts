@@ -1,5 +1,8 @@
+import { randomUUID } from 'node:crypto';
+import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import type { UsageReport } from '../../types/usage.ts';
 import { formatValue, isCount, isObject } from '../options/rules.ts';
+import type { RedisCommands } from '../redis/clients.ts';
 
 /** The operations of one client on one day, with the coordinates that they used. */
 class ClientCounts {
@@ -93,3 +96,146 @@ function countOf(value: unknown): number {
 
 const notReport = (value: unknown): TypeError =>
   new TypeError(`it contains ${formatValue(value)}, and is not a file of the option "usage"`);
+
+/** The place where counts are kept. */
+export interface UsageTarget {
+  /** Adds counts. If it rejects, they are added again later, together with newer ones. */
+  add(counts: UsageCounts): Promise<unknown>;
+  /** Returns all counts that are kept. */
+  read(): Promise<UsageCounts>;
+}
+
+/** Keeps counts in the memory of the process. */
+export function createMemoryTarget(days: number): UsageTarget {
+  const kept = new UsageCounts();
+  return {
+    async add(counts) {
+      kept.add(counts);
+      kept.keep(days);
+    },
+    async read() {
+      const copy = new UsageCounts();
+      copy.add(kept);
+      return copy;
+    },
+  };
+}
+
+/** Passes counts to a function of the application. */
+export function createFunctionTarget(write: (counts: UsageReport) => unknown): UsageTarget {
+  return {
+    add: async (counts) => write(counts.toJSON()),
+    read: () =>
+      Promise.reject(new TypeError('graphqlHTTP: the function of the option "usage.write" keeps the counts')),
+  };
+}
+
+/** Milliseconds: between two attempts to get the lock, in all, and until a lock counts as left by a killed process. */
+const LOCK = { wait: 50, limit: 5000, stale: 10_000 };
+
+/** Keeps counts in a JSON file, which several processes may share: each adds its counts while it has the lock. */
+export function createFileTarget(path: string, days: number): UsageTarget {
+  const lock = `${path}.lock`;
+
+  async function acquire(): Promise<void> {
+    for (const started = Date.now(); ; await new Promise((resolve) => setTimeout(resolve, LOCK.wait))) {
+      try {
+        await (await open(lock, 'wx')).close();
+        return;
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      }
+      const info = await stat(lock).catch(() => undefined);
+      if (info !== undefined && Date.now() - info.mtimeMs > LOCK.stale) await rm(lock, { force: true });
+      else if (Date.now() - started > LOCK.limit) throw new Error(`another process does not release ${lock}`);
+    }
+  }
+
+  return {
+    async add(counts) {
+      await acquire();
+      const temporary = `${path}.${randomUUID()}.tmp`;
+      try {
+        const kept = await readUsageFile(path, { isOptional: true });
+        kept.add(counts);
+        kept.keep(days);
+        await writeFile(temporary, `${JSON.stringify(kept)}\n`);
+        await rename(temporary, path);
+      } catch (error) {
+        await rm(temporary, { force: true });
+        throw error;
+      } finally {
+        await rm(lock, { force: true });
+      }
+    },
+    read: () => readUsageFile(path, { isOptional: true }),
+  };
+}
+
+/** @throws Error that names the file. */
+export async function readUsageFile(
+  path: string,
+  { isOptional = false }: { readonly isOptional?: boolean } = {},
+): Promise<UsageCounts> {
+  try {
+    return UsageCounts.read(JSON.parse(await readFile(path, 'utf8')));
+  } catch (cause) {
+    if (isOptional && (cause as NodeJS.ErrnoException).code === 'ENOENT') return new UsageCounts();
+    throw new Error(`${path}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+const DAY_SECONDS = 24 * 60 * 60;
+/** The counts of one command, which blocks Redis while it runs. */
+const COUNTS_PER_COMMAND = 500;
+
+/** KEYS: the hash of a day. ARGV: seconds until it expires, then fields and their increments. */
+const ADD = `
+for index = 2, #ARGV, 2 do redis.call('HINCRBY', KEYS[1], ARGV[index], ARGV[index + 1]) end
+redis.call('EXPIRE', KEYS[1], ARGV[1])
+return 1
+`;
+const READ = "return redis.call('HGETALL', KEYS[1])";
+
+/**
+ * Keeps counts in Redis: a hash per day, whose fields are a coordinate, a space and a client; the operations have the
+ * empty coordinate. A command that was sent and not confirmed is sent again, so that a count is rather too high.
+ */
+export function createRedisTarget(redis: RedisCommands, prefix: string, days: number): UsageTarget {
+  function send(script: string, day: string, ...args: (string | number)[]): Promise<unknown> {
+    if (redis.problem !== undefined) throw redis.problem;
+    return redis.send({ name: 'eval', script, keys: [prefix + day], args });
+  }
+  return {
+    async add(counts) {
+      for (const [day, clients] of counts.days) {
+        const fields = [...clients].flatMap(([name, { operations, coordinates }]) => [
+          [` ${name}`, operations] as const,
+          ...[...coordinates].map(([coordinate, count]) => [`${coordinate} ${name}`, count] as const),
+        ]);
+        for (let sent = 0; sent < fields.length; sent += COUNTS_PER_COMMAND) {
+          await send(ADD, day, days * DAY_SECONDS, ...fields.slice(sent, sent + COUNTS_PER_COMMAND).flat());
+        }
+        // Only the other days are added again if a later command fails.
+        counts.days.delete(day);
+      }
+    },
+    async read() {
+      const counts = new UsageCounts();
+      for (let ago = days - 1; ago >= 0; ago--) {
+        const day = dayOf(Date.now() - ago * DAY_SECONDS * 1000);
+        const reply = (await send(READ, day)) as readonly string[];
+        for (let index = 0; index < reply.length; index += 2) {
+          const [, coordinate = '', name = ''] = /^(\S*) (.*)$/s.exec(String(reply[index])) ?? [];
+          const own = counts.of(day, name);
+          if (coordinate === '') own.operations += Number(reply[index + 1]);
+          else own.add(coordinate, Number(reply[index + 1]));
+        }
+      }
+      return counts;
+    },
+  };
+}
+
+/** The day of a time in UTC, such as `2026-01-31`. */
+export const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);

@@ -5,8 +5,12 @@ import { buildSchema } from 'graphql';
 import { Redis } from 'ioredis';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import { createLocalBuckets } from '../../src/cost/buckets.ts';
-import { clientAddress, createBudgetCheck, resolveBudget } from '../../src/cost/budget.ts';
+import {
+  clientAddress,
+  createBudgetCheck,
+  createLocalBuckets,
+  resolveBudget,
+} from '../../src/cost/budget.ts';
 import type { BudgetOptions, GraphQLOptions } from '../../types/graphql.ts';
 import { type Running, run } from '../graphql/server.ts';
 import { memoryInUse } from '../heap.ts';

@@ -6,8 +6,7 @@ import {
   parse,
   validate,
 } from 'graphql';
-import { evaluate } from '../../src/cost/formula.ts';
-import { compileCost } from '../../src/cost/operation-cost.ts';
+import { compileCost, evaluate } from '../../src/cost/operation-cost.ts';
 
 const DEFAULTS = { listSize: 100, mutation: 10, requiresSlicing: true };
 

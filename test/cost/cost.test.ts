@@ -9,8 +9,7 @@ import {
 } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import { evaluate } from '../../src/cost/formula.ts';
-import { compileCost } from '../../src/cost/operation-cost.ts';
+import { compileCost, evaluate } from '../../src/cost/operation-cost.ts';
 import { type Running, run } from '../graphql/server.ts';
 import { LEGACY, MODERN, ready } from '../subscriptions/client.ts';
 

@@ -10,8 +10,7 @@ import {
   visit,
 } from 'graphql';
 import { getComplexity } from 'graphql-query-complexity';
-import { evaluate } from '../../src/cost/formula.ts';
-import { compileCost } from '../../src/cost/operation-cost.ts';
+import { compileCost, evaluate } from '../../src/cost/operation-cost.ts';
 import { type Choices, hash, readChoices } from '../engine/choices.ts';
 import { randomQuery } from '../engine/random-query.ts';
 import { randomSchema } from '../engine/random-schema.ts';
