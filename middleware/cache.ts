@@ -1,4 +1,4 @@
-import { createCacheInvalidator } from '../src/cache/invalidator.ts';
+import { createCacheInvalidator } from '../src/cache/invalidations.ts';
 import { createRedisStore } from '../src/cache/redis-store.ts';
 import type {
   CacheInvalidator,

@@ -1,4 +1,4 @@
-import { createInvalidate } from '../src/cache/invalidator.ts';
+import { createInvalidate } from '../src/cache/invalidations.ts';
 import { CORE, createCore } from '../src/core/core.ts';
 import { createHandler } from '../src/graphql/handler.ts';
 import { assertUploadScalar, resolveHttpOptions } from '../src/graphql/options.ts';

@@ -14,7 +14,7 @@ const GROUPS = [
   // The stores, and the commands of Redis. The rest of the response cache belongs to the API.
   {
     name: 'lib/cache',
-    test: /[\\/]src[\\/](redis[\\/](clients|commands|connection)\.ts|cache[\\/](invalidations|invalidator|memory-store|redis-store|store|tags)\.ts)/,
+    test: /[\\/]src[\\/](redis[\\/](clients|commands|connection)\.ts|cache[\\/](invalidations|memory-store|redis-store|store)\.ts)/,
   },
   { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]/ },
   {

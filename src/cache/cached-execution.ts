@@ -12,11 +12,11 @@ import { isAborted } from '../http/reply.ts';
 import { assertSync, isListOf, isString, wrongReturnValue } from '../options/rules.ts';
 import { CACHE_OPTIONS } from '../options/scopes.ts';
 import { hasCredentials, hasUser } from './credentials.ts';
+import { normalTag } from './invalidations.ts';
 import { createSchemaId, createTargetKey, declaredVariants, KeyPlan } from './key.ts';
 import type { ResponseCacheSettings } from './options.ts';
 import { invalidateRest, isCacheable, UNCACHEABLE } from './policy.ts';
 import { ResponseCache, type StoredResult } from './response-cache.ts';
-import { normalTag } from './tags.ts';
 
 interface CachedExecutionServices {
   readonly execute: Execute;

@@ -1,9 +1,53 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { CacheEntry, CacheLookup, CachePubSub, CacheStore } from '../../types/response-cache.ts';
-import { isListOf, isObject, isString } from '../options/rules.ts';
+import type {
+  CacheEntry,
+  CacheInvalidator,
+  CacheLookup,
+  CachePubSub,
+  CacheStore,
+} from '../../types/response-cache.ts';
+import type { GraphQLCore } from '../core/core.ts';
+import { withTimeLimit } from '../http/timers.ts';
+import {
+  isFunction,
+  isListOf,
+  isObject,
+  isString,
+  type OptionScope,
+  optionError,
+  wrongArgument,
+} from '../options/rules.ts';
+import { GRAPHQL_OPTIONS, INVALIDATOR_OPTIONS } from '../options/scopes.ts';
 import type { MemoryStore } from './memory-store.ts';
-import { ALL_TAGS, normalTag } from './tags.ts';
+
+/** The tag of all entries. */
+export const ALL_TAGS = '*';
+
+/** The maximum number of tags of one entry. A response with more is not stored. */
+export const MAX_TAGS = 1000;
+
+/** Clients may choose parts of a tag, so a longer one is replaced by its hash. */
+const MAX_LENGTH = 256;
+
+/** Headers separate tags by spaces or commas, and quote them (RFC 9875). */
+const IS_PLAIN = /^[!#-+\--[\]-~]*$/;
+const OTHERS = /[^!#-+\--[\]-~]/gu;
+
+/** Returns a tag that may be part of a header, with a bounded length. Other characters are percent-encoded. */
+export function normalTag(tag: string): string {
+  const plain = IS_PLAIN.test(tag) ? tag : tag.replace(OTHERS, encode);
+  return plain.length <= MAX_LENGTH
+    ? plain
+    : `sha256-${createHash('sha256').update(plain).digest('base64url')}`;
+}
+
+/** Percent-encodes the UTF-8 bytes of a character. A lone surrogate counts as U+FFFD. */
+function encode(character: string): string {
+  return [...Buffer.from(character)]
+    .map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`)
+    .join('');
+}
 
 const TOPIC = 'cache:invalidations';
 
@@ -23,7 +67,7 @@ export const delay = (milliseconds: number): Promise<void> =>
 const isTags = isListOf(isString);
 
 /** Publishes an invalidation to all processes. Rejects if the pubsub does. */
-export async function publishInvalidation(
+async function publishInvalidation(
   pubsub: CachePubSub,
   tags: readonly string[],
   from?: string,
@@ -62,9 +106,8 @@ export class SharedMemoryStore implements CacheStore {
   }
 
   async invalidate(tags: readonly string[]): Promise<void> {
-    const list = tags.map(normalTag);
-    this.#memory.remove(list);
-    await publishInvalidation(this.#pubsub, list, this.#id);
+    this.#memory.invalidate(tags);
+    await publishInvalidation(this.#pubsub, tags, this.#id);
   }
 
   async #receive(): Promise<void> {
@@ -75,7 +118,7 @@ export class SharedMemoryStore implements CacheStore {
       } catch {
         // Invalidations may have been missed.
         if (this.#state === 'subscribed') void this.#greet();
-        this.#memory.remove([ALL_TAGS]);
+        this.#memory.invalidate([ALL_TAGS]);
         await delay(RETRY_MILLISECONDS);
       }
     }
@@ -96,7 +139,61 @@ export class SharedMemoryStore implements CacheStore {
   /** A message of another program has no tags. */
   #onMessage(message: unknown): void {
     if (!isObject(message) || !isTags(message['tags'])) return;
-    if (message['from'] !== this.#id) this.#memory.remove(message['tags'].map(String));
+    if (message['from'] !== this.#id) this.#memory.invalidate(message['tags'].map(String));
     else this.#state = 'subscribed';
   }
+}
+
+/** Milliseconds after which a caller of `invalidate` stops waiting. */
+const TIMEOUT_MILLISECONDS = 10_000;
+
+/** Checks the argument of `invalidate` and limits the wait for the acknowledgement. */
+async function invalidateTags(
+  scope: OptionScope,
+  tags: unknown,
+  invalidate: (tags: readonly string[]) => MaybePromise<void>,
+): Promise<void> {
+  if (!isString(tags) && !isTags(tags)) throw wrongArgument(scope, 'tags', tags, 'a tag, or a list of tags');
+  const list = [tags as string | readonly string[]].flat().map(normalTag);
+  if (list.length === 0) return;
+  await withTimeLimit(Promise.resolve(invalidate(list)), TIMEOUT_MILLISECONDS, pendingError);
+}
+
+const pendingError = (): Error =>
+  Object.assign(
+    new Error(
+      `The invalidation was not acknowledged within ${TIMEOUT_MILLISECONDS} ms; it is still being sent`,
+    ),
+    { code: 'ERR_INVALIDATION_PENDING' },
+  );
+
+/** Creates an invalidator for a process without a handler. */
+export function createCacheInvalidator(target: CachePubSub | CacheStore): CacheInvalidator {
+  if (!isStore(target) && !isPubSub(target))
+    throw wrongArgument(INVALIDATOR_OPTIONS, 'target', target, 'a pubsub of createPubSub, or a store');
+  const invalidate = (tags: readonly string[]) =>
+    isStore(target) ? target.invalidate(tags) : publishInvalidation(target, tags);
+  return { invalidate: (tags) => invalidateTags(INVALIDATOR_OPTIONS, tags, invalidate) };
+}
+
+/** Accepts a store of responses. */
+export const isStore = (value: unknown): value is CacheStore =>
+  isObject(value) && ['get', 'set', 'invalidate'].every((name) => isFunction(value[name]));
+
+/** Accepts a pubsub. */
+export const isPubSub = (value: unknown): value is CachePubSub =>
+  isObject(value) && ['publish', 'subscribe'].every((name) => isFunction(value[name]));
+
+/** Creates the method `invalidate` of a handler. */
+export function createInvalidate({ cacheStore }: GraphQLCore): CacheInvalidator['invalidate'] {
+  return (tags) =>
+    invalidateTags(GRAPHQL_OPTIONS, tags, (list) => {
+      if (cacheStore === undefined) {
+        throw optionError(
+          GRAPHQL_OPTIONS,
+          'invalidate: the option "responseCache" is off; set it to store results',
+        );
+      }
+      return cacheStore.invalidate(list);
+    });
 }

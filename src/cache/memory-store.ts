@@ -1,10 +1,10 @@
 import { isAscii } from 'node:buffer';
 import type { LRUCache } from 'lru-cache';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { CacheEntry, CacheLookup } from '../../types/response-cache.ts';
+import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
 import { LazyPackage } from '../http/lazy-package.ts';
-import { ALL_TAGS } from './tags.ts';
+import { ALL_TAGS } from './invalidations.ts';
 
 /** The largest entry, as a fraction of the store. */
 const SHARE = 1 / 8;
@@ -22,7 +22,7 @@ interface Item {
 }
 
 /** Responses in the memory of the process, bounded in bytes. The least recently used ones are removed first. */
-export class MemoryStore {
+export class MemoryStore implements CacheStore {
   #items: LRUCache<string, Item> | undefined;
   readonly #package: LazyPackage<typeof import('lru-cache')>;
   readonly #byTag = new Map<string, Item | Set<Item>>();
@@ -76,7 +76,7 @@ export class MemoryStore {
   }
 
   /** Removes the entries with one of these tags. */
-  remove(tags: readonly string[]): void {
+  invalidate(tags: readonly string[]): void {
     this.#log.add(tags);
     if (tags.includes(ALL_TAGS)) {
       this.#items?.clear();
@@ -96,7 +96,7 @@ export class MemoryStore {
    */
   #checkClock(now: number): void {
     const offset = now - performance.now();
-    if (offset < this.#offset - MAX_CLOCK_ERROR) this.remove([ALL_TAGS]);
+    if (offset < this.#offset - MAX_CLOCK_ERROR) this.invalidate([ALL_TAGS]);
     this.#offset = offset;
   }
 

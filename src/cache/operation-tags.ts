@@ -21,7 +21,7 @@ import { directivesOf, type SchemaElement } from '../execution/directives.ts';
 import type { CachedOperation, ObjectTags } from '../execution/types.ts';
 import { formatValue, isObject, isString, optionError } from '../options/rules.ts';
 import { CACHE_OPTIONS } from '../options/scopes.ts';
-import { ALL_TAGS, normalTag } from './tags.ts';
+import { ALL_TAGS, normalTag } from './invalidations.ts';
 
 type Field = GraphQLField<unknown, unknown>;
 type Variables = Readonly<Record<string, unknown>>;

@@ -16,8 +16,8 @@ import {
   type WithDefaults,
 } from '../options/rules.ts';
 import { CACHE_OPTIONS, CACHING_OPTIONS } from '../options/scopes.ts';
-import { isPubSub, isStore } from './invalidator.ts';
-import { byteStores, checkedStore, createProcessStore, GuardedStore } from './store.ts';
+import { isPubSub, isStore } from './invalidations.ts';
+import { byteStores, createProcessStore, GuardedStore } from './store.ts';
 
 /** A function of the request and the context. */
 type RequestFunction = (request: unknown, context: unknown) => unknown;
@@ -77,7 +77,7 @@ export function resolveResponseCache(given: unknown): ResponseCacheSettings | un
 /** Creates the store of a handler. A slow or unavailable store never fails or delays a request. */
 export function createCacheStore({ store, maxBytes, pubsub }: ResponseCacheSettings): GuardedStore {
   const report = createWarningLog({ owner: 'graphqlHTTP', type: 'CacheWarning', code: 'ESPALIER_CACHE' });
-  const used = store === undefined ? createProcessStore(maxBytes, pubsub) : checkedStore(store);
+  const used = store ?? createProcessStore(maxBytes, pubsub);
   const keepsBytes = store === undefined || byteStores.has(store);
   return new GuardedStore(used, (error) => report(toError(error)), keepsBytes);
 }

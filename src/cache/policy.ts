@@ -44,10 +44,10 @@ import {
   type VisitField,
   visitSelectedFields,
 } from './hints.ts';
+import { ALL_TAGS } from './invalidations.ts';
 import { hasTags, OperationTags, objectTagsOf } from './operation-tags.ts';
 import type { CachingSettings } from './options.ts';
 import type { GuardedStore } from './store.ts';
-import { ALL_TAGS } from './tags.ts';
 
 /**
  * Creates the cache policies of a handler.

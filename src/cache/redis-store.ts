@@ -21,9 +21,8 @@ import { REDIS_STORE_OPTIONS } from '../options/scopes.ts';
 import { isReplyError, redisRule } from '../redis/clients.ts';
 import type { RedisTarget } from '../redis/connect.ts';
 import { RedisConnection, TIMEOUTS } from '../redis/connection.ts';
-import { delay } from './invalidations.ts';
+import { ALL_TAGS, delay, normalTag } from './invalidations.ts';
 import { byteStores } from './store.ts';
-import { ALL_TAGS, normalTag } from './tags.ts';
 
 interface RedisStoreSettings {
   readonly redis: RedisTarget['redis'] | undefined;

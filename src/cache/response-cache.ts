@@ -10,10 +10,10 @@ import { CLIENT_ABORTED } from '../http/body.ts';
 import type { Coding } from '../http/codings.ts';
 import { settle } from '../options/rules.ts';
 import type { CacheableQuery } from './cached-execution.ts';
+import { MAX_TAGS } from './invalidations.ts';
 import { copyOf, ownedBody } from './memory-store.ts';
 import type { ResponseCacheSettings } from './options.ts';
 import type { EncodedEntry, GuardedStore } from './store.ts';
-import { MAX_TAGS } from './tags.ts';
 
 /** Stores results of queries and sends them without an execution. */
 export class ResponseCache {

@@ -2,10 +2,9 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup, CachePubSub, CacheStore } from '../../types/response-cache.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
 import { startTimeLimit } from '../http/timers.ts';
-import { isCount, isListOf, isString, isThenable, isVary, settle } from '../options/rules.ts';
+import { isThenable, settle } from '../options/rules.ts';
 import { SharedMemoryStore } from './invalidations.ts';
 import { MemoryStore } from './memory-store.ts';
-import { normalTag } from './tags.ts';
 
 /** An entry whose body is compressed. */
 export interface EncodedEntry extends CacheEntry {
@@ -60,7 +59,10 @@ export class GuardedStore {
   }
 
   set(key: string, entry: CacheEntry, version: number | string): MaybePromise<boolean> {
-    return this.#limit(() => this.#store.set(key, entry, version), false);
+    return settle(
+      this.#limit(() => this.#store.set(key, entry, version), false),
+      (stored) => stored === true,
+    );
   }
 
   /** Resolves when the invalidation is acknowledged. */
@@ -75,7 +77,7 @@ export class GuardedStore {
   invalidateSoon(tags: readonly string[]): Promise<void> | undefined {
     try {
       const done = this.#store.invalidate(tags);
-      return isThenable(done) ? this.#waitForInvalidation(done) : undefined;
+      return isThenable(done) ? this.#waitForInvalidation(Promise.resolve(done)) : undefined;
     } catch (error) {
       this.#report(error);
       return undefined;
@@ -106,7 +108,8 @@ export class GuardedStore {
     }
     try {
       const result = use();
-      return isThenable(result) ? this.#wait(result, unavailable) : result;
+      // Promises of other libraries may have no `catch`.
+      return isThenable(result) ? this.#wait(Promise.resolve(result), unavailable) : result;
     } catch (error) {
       this.#report(error);
       return unavailable;
@@ -136,60 +139,8 @@ export class GuardedStore {
   }
 }
 
-/**
- * Checks what a store of the application returns. A store with an error, or with entries of another program, must not
- * fail requests, so its methods throw or reject before a wrong value is used.
- */
-export const checkedStore = (store: CacheStore): CacheStore => ({
-  get: (key) => whenSettled(store.get(key), checkLookup),
-  set: (key, entry, version) => whenSettled(store.set(key, entry, version), (stored) => stored === true),
-  invalidate: (tags) => whenSettled(store.invalidate(tags.map(normalTag)), () => undefined),
-});
-
-/** Promises of other libraries are replaced by promises of Node. */
-function whenSettled<T, R>(result: MaybePromise<T>, use: (value: T) => R): MaybePromise<R> {
-  return isThenable(result) ? Promise.resolve(result).then(use) : use(result);
-}
-
-/** @throws TypeError */
-function checkLookup(lookup: CacheLookup): CacheLookup {
-  if (isLookup(lookup)) return lookup;
-  throw new TypeError('The store of the option "responseCache.store" has returned a wrong lookup or entry');
-}
-
-function isLookup(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  const { entry } = value as Partial<CacheLookup>;
-  return entry === undefined || isEntry(entry);
-}
-
-// The policy becomes headers, which accept few characters.
-const isTags = isListOf((tag) => isString(tag) && tag !== '' && normalTag(tag) === tag);
-
-function isEntry(entry: Partial<CacheEntry> | null): boolean {
-  if (entry === null) return false;
-  const { body, policy, storedAt, lifetime, expires } = entry;
-  return (
-    (typeof body === 'string' || Buffer.isBuffer(body)) &&
-    typeof policy === 'object' &&
-    isTags(policy?.tags) &&
-    isVary(policy.vary) &&
-    (policy.scope === 'PUBLIC' || policy.scope === 'PRIVATE') &&
-    isCount(policy.maxAge) &&
-    isCount(policy.sharedMaxAge) &&
-    Number.isFinite(storedAt) &&
-    Number.isFinite(lifetime) &&
-    Number.isFinite(expires)
-  );
-}
-
 /** Creates a store in the memory of the process; with a pubsub, invalidations reach all processes. */
 export function createProcessStore(maxBytes: number, pubsub: CachePubSub | undefined): CacheStore {
   const memory = new MemoryStore(maxBytes);
-  if (pubsub !== undefined) return new SharedMemoryStore(memory, pubsub);
-  return {
-    get: (key) => memory.get(key),
-    set: (key, entry, version) => memory.set(key, entry, version),
-    invalidate: (tags) => memory.remove(tags.map(normalTag)),
-  };
+  return pubsub === undefined ? memory : new SharedMemoryStore(memory, pubsub);
 }

@@ -61,7 +61,7 @@ describe('the memory store', () => {
     expect(store.bytes).toBeLessThanOrEqual(maxBytes);
     // The estimate must not be far below the memory.
     expect(used).toBeLessThan(maxBytes * 1.25);
-    store.remove(['*']);
+    store.invalidate(['*']);
     expect(collect() - before).toBeLessThan(maxBytes / 4);
   });
 
@@ -69,7 +69,7 @@ describe('the memory store', () => {
     const store = await createStore(MIB);
     const before = collect();
     for (let index = 0; index < 2000; index++) {
-      store.remove(Array.from({ length: 1000 }, (_, tag) => `tag-${index}-${tag}`));
+      store.invalidate(Array.from({ length: 1000 }, (_, tag) => `tag-${index}-${tag}`));
     }
     expect(collect() - before).toBeLessThan(8 * MIB);
   });
@@ -97,9 +97,9 @@ describe('the memory store', () => {
     const { version } = await store.get('');
     store.set('k', entryOf('1', ['a']), version as number);
     store.set('k', entryOf('2', ['b']), version as number);
-    store.remove(['a']);
+    store.invalidate(['a']);
     expect((await store.get('k')).entry?.body).toBe('2');
-    store.remove(['b']);
+    store.invalidate(['b']);
     expect((await store.get('k')).entry).toBeUndefined();
   });
 
