@@ -11,6 +11,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { staticFiles } from '../../middleware/static.ts';
 import type { KeepOptions, StaticFilesOptions } from '../../types/static.ts';
@@ -233,7 +234,9 @@ describe('keep of several processes', () => {
       join(folder, 'dist'),
       join(folder, 'kept'),
     ];
-    const child = spawn(nodeOf(24), args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    // The sources are compiled once instead of in each process.
+    const env = { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), 'espalier-compile-cache') };
+    const child = spawn(nodeOf(24), args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
     const [line] = (await once(child.stdout as NodeJS.ReadableStream, 'data')) as [Buffer];
     return { child, port: Number(line) };
   };
