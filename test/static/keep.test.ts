@@ -11,11 +11,9 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { staticFiles } from '../../middleware/static.ts';
 import type { KeepOptions, StaticFilesOptions } from '../../types/static.ts';
-import { nodeOf } from '../programs.ts';
 import { until } from '../until.ts';
 import { bare, get, listen, makeFolder, put } from './fixture.ts';
 
@@ -227,16 +225,8 @@ describe('keep', () => {
 
 describe('keep of several processes', () => {
   const start = async (folder: string): Promise<{ child: ChildProcess; port: number }> => {
-    const args = [
-      '--experimental-strip-types',
-      '--no-warnings',
-      join(__dirname, 'keep-server.mts'),
-      join(folder, 'dist'),
-      join(folder, 'kept'),
-    ];
-    // The sources are compiled once instead of in each process.
-    const env = { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), 'espalier-compile-cache') };
-    const child = spawn(nodeOf(24), args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+    const args = [join(__dirname, 'keep-server.mjs'), join(folder, 'dist'), join(folder, 'kept')];
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     const [line] = (await once(child.stdout as NodeJS.ReadableStream, 'data')) as [Buffer];
     return { child, port: Number(line) };
   };
