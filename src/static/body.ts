@@ -14,7 +14,7 @@ import {
   whenFirst,
 } from '../http/reply.ts';
 import type { Representation } from './cache.ts';
-import { type CircuitBreaker, fillBody } from './check.ts';
+import type { CircuitBreaker } from './check.ts';
 import type { FileRequest } from './handler.ts';
 import {
   failResponse,
@@ -41,8 +41,8 @@ import {
 // Files up to this size are read on the event loop, if they may be checked there: one read from the kernel's memory
 // costs less than a thread pool operation and its wake-ups.
 const MAX_SYNC_BYTES = 512 * 1024;
-// Files up to this size are read into new memory, and kept there if the cache has room.
-const MAX_KEPT_BYTES = 64 * 1024;
+// Files up to this size are read into new memory, which is not released.
+const MAX_NEW_BYTES = 64 * 1024;
 
 /** Memory for a whole file, which may have to be released after the response. */
 interface BodyMemory {
@@ -114,7 +114,7 @@ export class DiskSender {
   /** Returns memory for a whole file; undefined if the file has to be streamed. */
   #acquire(res: ServerResponse, { representation, sections: [section] }: StreamPlan): BodyMemory | undefined {
     const { size } = representation.metadata;
-    if (size <= MAX_KEPT_BYTES) return { body: Buffer.allocUnsafeSlow(size), release: undefined };
+    if (size <= MAX_NEW_BYTES) return { body: Buffer.allocUnsafeSlow(size), release: undefined };
     const isWhole = section?.start === 0 && section.end === size - 1;
     if (size > MAX_SYNC_BYTES || !isWhole || !mayReuseChunks(res)) return undefined;
     const { buffers } = this;
@@ -127,9 +127,8 @@ export class DiskSender {
 
   /** Sends the headers and streams the body from an open file, which is closed in every case. */
   #stream(request: FileRequest, plan: StreamPlan, file: OpenFile, retry: () => void): void {
-    const { res, next, entry, context } = request;
+    const { res, next } = request;
     const { status, headers, sections, tail } = plan;
-    fillBody(context.cache, entry, plan.representation, context.settings.cache);
     const head = { status: res.statusCode, headers: res.getHeaders() };
     const onNothingSent = (error: Error | undefined): void => {
       restoreHead(res, head);
@@ -156,10 +155,7 @@ export class DiskSender {
 
 /** Sends a body that was read on the event loop. */
 function sendRead(request: FileRequest, plan: StreamPlan, { body, release }: BodyMemory): void {
-  const { entry, context, res } = request;
-  const { representation } = plan;
-  if (body.length <= MAX_KEPT_BYTES) context.cache.keepBody(entry, representation, body);
-  else fillBody(context.cache, entry, representation, context.settings.cache);
+  const { res } = request;
   let isSent = false;
   try {
     sendPlanned(request, plan, body);

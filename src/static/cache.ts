@@ -6,7 +6,7 @@ import { formatHttpDate, type Validators } from '../http/conditions.ts';
 import type { CompressedCodings } from './compress.ts';
 import type { FileDeltas } from './dictionaries.ts';
 import type { Dependency } from './load.ts';
-import type { CacheSettings } from './options.ts';
+import type { CacheSettings, StaticSettings } from './options.ts';
 import type { Page } from './pages.ts';
 import type { FileVersion, NotFound } from './root.ts';
 import type { Variant } from './variants.ts';
@@ -222,8 +222,6 @@ const USES_UNTIL_LARGE_BODY = 8;
 export class FileCache {
   readonly #budget: MemoryBudget;
   readonly #entries = new Map<string, CacheEntry>();
-  /** Representations whose large bodies are being read into memory. */
-  readonly #filling = new Set<Representation>();
 
   constructor(budget: MemoryBudget) {
     this.#budget = budget;
@@ -260,6 +258,7 @@ export class FileCache {
     this.#budget.remove(entry);
     entry.file = undefined;
     entry.isCheckedSync = false;
+    entry.wantsBodies = false;
     entry.freshUntil = 0;
   }
 
@@ -276,39 +275,22 @@ export class FileCache {
     if (this.#entries.get(entry.urlPath) === entry) this.#entries.delete(entry.urlPath);
   }
 
-  /** Stores a body that was read from disk, if there is memory for it. */
-  keepBody(entry: CacheEntry, representation: Representation, body: Buffer): void {
-    if (representation.body !== undefined || entry.slot < 0) return;
-    if (this.#budget.reserveBody(entry, body.length + BUFFER_BYTES)) representation.body = body;
-  }
-
-  /**
-   * Reserves memory for the body of a large file that is requested often; false if it should not be cached
-   * now.
-   */
-  reserveLargeBody(entry: CacheEntry, representation: Representation): boolean {
-    if (entry.uses < USES_UNTIL_LARGE_BODY || this.#filling.has(representation)) return false;
-    // A file that was just written is likely to change while it is read.
-    if (entry.file?.isRacilyClean === true) return false;
-    if (representation.body !== undefined || entry.slot < 0) return false;
-    if (!this.#budget.reserveBody(entry, representation.metadata.size + BUFFER_BYTES)) return false;
-    this.#filling.add(representation);
-    entry.isPopular = true;
-    return true;
-  }
-
-  /** Stores the body for which memory was reserved; undefined if it could not be read. */
-  settleLargeBody(entry: CacheEntry, representation: Representation, body: Buffer | undefined): void {
-    this.#filling.delete(representation);
+  /** Lets the next check load the bodies that a file has no more, or not yet, if there is room for them. */
+  wantBodies(entry: CacheEntry, { cache, maxEagerBodyBytes }: StaticSettings): void {
     const { file } = entry;
-    // The file was replaced or evicted meanwhile, which has returned the memory.
-    const isCurrent =
-      file?.uncompressed === representation || file?.precompressed.includes(representation) === true;
-    if (file === undefined || !isCurrent || !entry.isPopular) return;
-    if (body !== undefined) representation.body = body;
-    else this.#budget.dropBodies(entry);
+    if (file === undefined || entry.wantsBodies) return;
+    const maxBytes = isPopular(entry) ? cache.maxFileBytes : maxEagerBodyBytes;
+    let missing = 0;
+    for (const { body, metadata } of [file.uncompressed, ...file.precompressed])
+      if (body === undefined && metadata.size <= maxBytes) missing += metadata.size;
+    if (missing === 0 || !this.#budget.reserveBody(entry, missing + BUFFER_BYTES)) return;
+    entry.wantsBodies = true;
+    entry.freshUntil = 0;
   }
 }
+
+/** Whether a file is requested so often that a large body is cached too. */
+export const isPopular = (entry: CacheEntry): boolean => entry.uses >= USES_UNTIL_LARGE_BODY;
 
 /** A request that waits for the check of a cache entry. */
 export interface Waiter {
@@ -343,8 +325,8 @@ export class CacheEntry {
   /** Bytes that the memory budget counts for the file without its bodies, and for its bodies. */
   metadataBytes = 0;
   bodyBytes = 0;
-  /** Whether a large body was cached or is being read into the cache. */
-  isPopular = false;
+  /** Whether the next check loads the file again, with its bodies. */
+  wantsBodies = false;
   /**
    * Requests for the next check. Undefined instead of an empty list, so that few short-lived arrays reach old
    * space.
@@ -492,7 +474,7 @@ export class MemoryBudget {
     const { file } = entry;
     if (file !== undefined) dropBodies(file);
     this.releaseBodies(entry);
-    entry.isPopular = false;
+    entry.wantsBodies = false;
   }
 
   /** The least used of a few entries without waiting requests. */

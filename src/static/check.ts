@@ -1,9 +1,15 @@
 import { setImmediate } from 'node:timers';
 import type { CacheEntry, FileCache, Waiter } from './cache.ts';
-import { etagForCoding, type LoadedFile, type LoadResult, type Representation } from './cache.ts';
-import { etagOfFile, readBytes } from './hash.ts';
+import {
+  etagForCoding,
+  isPopular,
+  type LoadedFile,
+  type LoadResult,
+  type Representation,
+} from './cache.ts';
+import { etagOfFile } from './hash.ts';
 import type { Files, LoadOptions } from './load.ts';
-import type { CacheSettings, StaticSettings } from './options.ts';
+import type { StaticSettings } from './options.ts';
 import { openRealPath, sameContent, sameVersion } from './root.ts';
 
 // Checks per turn of the event loop, which take about a millisecond when they are synchronous.
@@ -80,7 +86,7 @@ export class Coalescer {
     const startedAt = performance.now();
     let hasChecked = false;
     for (const entry of entries) {
-      const isAllowed = entry.isCheckedSync && breaker.allows(startedAt);
+      const isAllowed = entry.isCheckedSync && !entry.wantsBodies && breaker.allows(startedAt);
       hasChecked ||= isAllowed;
       if (isAllowed && isUnchangedSync(this.#context, entry, startedAt)) {
         entry.state = 'idle';
@@ -174,9 +180,8 @@ export function isUnchangedSync(context: CheckContext, entry: CacheEntry, now: n
 /** Checks a cache entry in the thread pool, and loads the file when it is not cached or has changed. */
 export async function revalidate(context: CheckContext, entry: CacheEntry): Promise<LoadResult> {
   const { file } = entry;
-  if (file === undefined || file.isRacilyClean || !(await isUnchanged(context, entry, file))) {
-    return await reload(context, entry);
-  }
+  const mustLoad = file === undefined || file.isRacilyClean || entry.wantsBodies;
+  if (mustLoad || !(await isUnchanged(context, entry, file))) return await reload(context, entry);
   entry.freshUntil = freshUntil(file, context.revalidateAfter);
   return file;
 }
@@ -194,7 +199,7 @@ async function isUnchanged(context: CheckContext, entry: CacheEntry, file: Loade
 async function reload(context: CheckContext, entry: CacheEntry): Promise<LoadResult> {
   context.cache.invalidate(entry);
   const until = performance.now() + PATH_VERIFIED_FOR;
-  const result = await context.load(entry.urlPath, { isPopular: entry.isPopular });
+  const result = await context.load(entry.urlPath, { isPopular: isPopular(entry) });
   if (result.kind !== 'file') return result;
   context.cache.set(entry, result);
   context.onCached(entry, result);
@@ -292,7 +297,8 @@ export class BackgroundEtags {
 
   /** Computes the ETags of a file at once, for a request whose condition needs them. */
   async complete(file: LoadedFile, isWanted: () => boolean): Promise<void> {
-    for (const representation of this.#missingIn(file)) await addEtag(representation, isWanted);
+    for (const representation of this.#missingIn(file))
+      await addEtag(representation, isWanted).catch(() => undefined);
   }
 
   #missingIn({ uncompressed, precompressed, isRacilyClean }: LoadedFile): readonly Representation[] {
@@ -313,42 +319,18 @@ export class BackgroundEtags {
   }
 }
 
+/** Hashes the version that a representation describes. A file that has changed stays without an ETag. */
 async function addEtag(representation: Representation, isWanted: () => boolean): Promise<void> {
-  const hash = (fd: number): Promise<string | undefined> =>
-    etagOfFile(fd, representation.metadata.size, isWanted);
-  const etag = await readVersion(representation, hash).catch(() => undefined);
-  if (etag !== undefined) representation.tag = etagForCoding(etag, representation.metadata.coding);
-}
-
-/**
- * Reads the body of a large file into the cache in the background, if the file is requested often enough.
- */
-export function fillBody(
-  cache: FileCache,
-  entry: CacheEntry,
-  representation: Representation,
-  { maxFileBytes }: CacheSettings,
-): void {
-  const { size } = representation.metadata;
-  if (size > maxFileBytes || !cache.reserveLargeBody(entry, representation)) return;
-  const settle = (body: Buffer | undefined): void => cache.settleLargeBody(entry, representation, body);
-  // The error is reported when a response reads the file.
-  readVersion(representation, (fd) => readBytes(fd, size)).then(settle, () => settle(undefined));
-}
-
-/** Reads the version that the representation describes; undefined when the file has changed. */
-async function readVersion<T>(
-  { realPath, version }: Representation,
-  read: (fd: number) => Promise<T>,
-): Promise<T | undefined> {
+  const { realPath, version, metadata } = representation;
   const file = await openRealPath(realPath);
-  if (file === undefined) return undefined;
+  if (file === undefined) return;
   try {
     const before = await file.version();
-    if (before === undefined || !sameVersion(version, before)) return undefined;
-    const result = await read(file.fd);
+    if (before === undefined || !sameVersion(version, before)) return;
+    const etag = await etagOfFile(file.fd, metadata.size, isWanted);
     const after = await file.version();
-    return after !== undefined && sameContent(before, after) ? result : undefined;
+    if (etag !== undefined && after !== undefined && sameContent(before, after))
+      representation.tag = etagForCoding(etag, metadata.coding);
   } finally {
     file.close();
   }

@@ -334,7 +334,7 @@ function respondWithFile(request: FileRequest, file: LoadedFile): void {
     }
   }
   if (file.page !== undefined && file.uncompressed.body === undefined) {
-    makeAgain(request, file);
+    makeAgain(request);
     return;
   }
   if (file.uncompressed.tag === undefined && needsEtag(request, file)) {
@@ -348,19 +348,18 @@ function respondWithFile(request: FileRequest, file: LoadedFile): void {
     failResponse(request, error);
     return;
   }
-  if (plan !== undefined) request.context.sender.send(request, plan, () => retry(request));
+  if (plan === undefined) return;
+  const { cache, settings, sender } = request.context;
+  cache.wantBodies(request.entry, settings);
+  sender.send(request, plan, () => retry(request));
 }
 
 /** Makes a page again whose body was evicted: no file has its bytes. */
-function makeAgain(request: FileRequest, { uncompressed }: LoadedFile): void {
+function makeAgain(request: FileRequest): void {
   const { entry, context } = request;
+  context.cache.wantBodies(entry, context.settings);
   context.load(entry.urlPath, { isPopular: false }).then(
-    (result) => {
-      const made = result.kind === 'file' ? result.uncompressed : undefined;
-      if (made?.body !== undefined && made.tag === uncompressed.tag)
-        context.cache.keepBody(entry, uncompressed, made.body);
-      if (!isFinished(request.res)) respond(request, undefined, result);
-    },
+    (result) => respond(request, undefined, result),
     (error: unknown) => respond(request, error, undefined),
   );
 }

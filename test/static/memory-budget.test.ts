@@ -6,6 +6,7 @@ import {
   FileCache,
   MemoryBudget,
 } from '../../src/static/cache.ts';
+import { resolveStaticOptions } from '../../src/static/options.ts';
 import { parseRequestPath } from '../../src/static/path.ts';
 import { memoryInUse } from '../heap.ts';
 import { loadedFile } from './loaded-file.ts';
@@ -30,6 +31,7 @@ function createCache({ maxBytes = MIB }: Limits = {}) {
   return { budget, cache, add };
 }
 
+const settings = resolveStaticOptions({});
 const bodyOf = (entry: CacheEntry): Buffer | undefined => entry.file?.uncompressed.body;
 const names = (count: number, prefix = ''): string[] =>
   Array.from({ length: count }, (_, i) => `/${prefix}${i}`);
@@ -47,15 +49,16 @@ describe('the memory budget', () => {
     const old = names(60, 'old').map((name) => add(name, loadedFile(20 * KIB), 2));
     const entry = add('/new', loadedFile(20 * KIB));
     expect(bodyOf(entry)).toBeUndefined();
-    const body = Buffer.alloc(20 * KIB);
-    const keep = (): void => cache.keepBody(entry, (entry.file as LoadedFile).uncompressed, body);
     for (let uses = 1; uses <= 4; uses++) {
-      keep();
-      expect(bodyOf(entry)).toBeUndefined();
+      cache.wantBodies(entry, settings);
+      expect(entry.wantsBodies).toBe(false);
       cache.use(entry);
     }
-    keep();
-    expect(bodyOf(entry)).toBe(body);
+    cache.wantBodies(entry, settings);
+    expect(entry.wantsBodies).toBe(true);
+    cache.set(entry, loadedFile(20 * KIB));
+    expect(bodyOf(entry)).toHaveLength(20 * KIB);
+    expect(entry.wantsBodies).toBe(false);
     expect(old.every(({ file }) => file !== undefined)).toBe(true);
   });
 
@@ -70,29 +73,25 @@ describe('the memory budget', () => {
   it('a large body is cached after eight requests, once its memory is reserved', () => {
     const { add, cache } = createCache();
     const entry = add('/large', loadedFile(500 * KIB, { isInMemory: false }));
-    const { uncompressed } = entry.file as LoadedFile;
     for (let uses = 1; uses < 8; uses++) {
-      expect(cache.reserveLargeBody(entry, uncompressed)).toBe(false);
+      cache.wantBodies(entry, settings);
+      expect([entry.wantsBodies, entry.bodyBytes]).toEqual([false, 0]);
       cache.use(entry);
     }
-    expect(cache.reserveLargeBody(entry, uncompressed)).toBe(true);
-    expect(cache.reserveLargeBody(entry, uncompressed)).toBe(false);
-    cache.settleLargeBody(entry, uncompressed, Buffer.alloc(500 * KIB));
-    expect(bodyOf(entry)).toHaveLength(500 * KIB);
+    cache.wantBodies(entry, settings);
+    expect(entry.wantsBodies).toBe(true);
+    expect(entry.bodyBytes).toBeGreaterThanOrEqual(500 * KIB);
   });
 
   it('the reserved memory is returned when a large body could not be read or the file was replaced', () => {
     const { add, cache } = createCache();
     const entry = add('/large', loadedFile(500 * KIB, { isInMemory: false }), 8);
-    const { uncompressed } = entry.file as LoadedFile;
-    cache.reserveLargeBody(entry, uncompressed);
-    cache.settleLargeBody(entry, uncompressed, undefined);
-    expect(entry.bodyBytes).toBe(0);
-    expect(cache.reserveLargeBody(entry, uncompressed)).toBe(true);
-    cache.set(entry, loadedFile(10));
-    const { bodyBytes } = entry;
-    cache.settleLargeBody(entry, uncompressed, Buffer.alloc(500 * KIB));
-    expect([entry.bodyBytes, bodyOf(entry)?.length]).toEqual([bodyBytes, 10]);
+    cache.wantBodies(entry, settings);
+    cache.set(entry, loadedFile(500 * KIB, { isInMemory: false }));
+    expect([entry.wantsBodies, entry.bodyBytes]).toEqual([false, 0]);
+    cache.wantBodies(entry, settings);
+    cache.invalidate(entry);
+    expect([entry.wantsBodies, entry.bodyBytes]).toEqual([false, 0]);
   });
 
   it('caches that share a budget evict the files of each other', () => {
@@ -144,7 +143,7 @@ describe('the memory budget', () => {
         if (file === undefined || dice === 0) cache.set(entry, loadedFile(random(200 * KIB)));
         else if (dice === 1) cache.evict(entry);
         else if (file.uncompressed.body === undefined)
-          cache.keepBody(entry, file.uncompressed, Buffer.alloc(file.uncompressed.metadata.size));
+          cache.wantBodies(entry, settings);
         if (step % 500 !== 0) continue;
         const entries = all.flatMap((name) => cache.get(name) ?? []);
         const bytes = entries.reduce((sum, one) => sum + (bodyOf(one)?.length ?? 0), 0);
