@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { promisify } from 'node:util';
-import zlib from 'node:zlib';
+import zlib, { type ZlibOptions } from 'node:zlib';
 import type { Precompressed } from '../../types/static.ts';
-import { etagFromDigest } from './hash.ts';
+import { etagFromDigest, etagOfBytes } from './hash.ts';
 import type { OpenedFile, Snapshot } from './load.ts';
 
 /** Extensions of compressed copies. */
@@ -14,31 +13,20 @@ export const COPY_EXTENSIONS: Readonly<Record<Precompressed, string>> = {
   gzip: '.gz',
 };
 
-interface Decoder {
-  readonly decode: (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
-  readonly createStream: () => Transform;
-}
-
 // Node has zstd since 22.15.
-const { zstdDecompress, createZstdDecompress }: typeof zlib & ZstdFunctions = zlib;
-
-interface ZstdFunctions {
-  readonly zstdDecompress?: typeof zlib.gunzip;
-  readonly createZstdDecompress?: typeof zlib.createGunzip;
-}
+const { createZstdDecompress }: { createZstdDecompress?: typeof zlib.createGunzip } = Object(zlib);
 
 /** Decompressors by coding. */
-const DECODERS: Readonly<Record<Precompressed, Decoder | undefined>> = {
-  br: { decode: promisify(zlib.brotliDecompress), createStream: () => zlib.createBrotliDecompress() },
-  gzip: { decode: promisify(zlib.gunzip), createStream: () => zlib.createGunzip() },
-  zstd:
-    zstdDecompress === undefined || createZstdDecompress === undefined
-      ? undefined
-      : { decode: promisify(zstdDecompress), createStream: () => createZstdDecompress() },
+const DECODERS: Readonly<Record<Precompressed, ((options: ZlibOptions) => Transform) | undefined>> = {
+  br: zlib.createBrotliDecompress,
+  gzip: zlib.createGunzip,
+  zstd: createZstdDecompress,
 };
 
 // Deployment tools and file systems round times; FAT has the coarsest, of two seconds.
 const MTIME_TOLERANCE_NS = 2_000_000_000n;
+// Bytes that are decompressed at once.
+const CHUNK = 64 * 1024;
 
 /** A compressed copy that is compared with its source. */
 export interface CopyToCompare {
@@ -56,19 +44,22 @@ export interface CopyToCompare {
  */
 export async function compareCopy(comparison: CopyToCompare): Promise<string | undefined> {
   const { file, copy, coding, source } = comparison;
-  const decoder = DECODERS[coding];
-  if (decoder === undefined || source.contentEtag === undefined) {
+  const createDecoder = DECODERS[coding];
+  if (createDecoder === undefined || source.contentEtag === undefined) {
     // A source is not hashed in the first milliseconds after a write; the next request compares the content.
     if (!file.isOnDisk) return 'its source is not hashed';
     if (source.isRacilyClean) return 'its source was written a moment ago';
     const isOlder = copy.version.mtimeNs + MTIME_TOLERANCE_NS < source.version.mtimeNs;
     return isOlder ? 'it is older than its source' : undefined;
   }
-  const isSame =
-    copy.body !== undefined && source.body !== undefined
-      ? await decodesTo(copy.body, source.body, decoder)
-      : (await hashDecoded(file, decoder, Number(source.version.size))) === source.contentEtag;
-  return isSame ? undefined : 'its content differs from its source';
+  const chunks = copy.body === undefined ? file.chunks() : undefined;
+  const compressed = chunks ?? [copy.body];
+  try {
+    const etag = await etagOfDecoded(compressed, createDecoder, Number(source.version.size));
+    return etag === source.contentEtag ? undefined : 'its content differs from its source';
+  } finally {
+    await chunks?.stop();
+  }
 }
 
 /**
@@ -76,34 +67,23 @@ export async function compareCopy(comparison: CopyToCompare): Promise<string | u
  * cannot decompress the coding.
  */
 export async function isCopyOf(copy: Buffer, source: Buffer, coding: Precompressed): Promise<boolean> {
-  const decoder = DECODERS[coding];
-  return decoder !== undefined && (await decodesTo(copy, source, decoder));
+  const createDecoder = DECODERS[coding];
+  if (createDecoder === undefined) return false;
+  const etag = await etagOfDecoded([copy], createDecoder, source.length);
+  return etag !== undefined && etag === (await etagOfBytes(source));
 }
 
-/**
- * Whether bytes decompress to `expected`. Output longer than `expected` is not read, which stops
- * decompression bombs.
- */
-async function decodesTo(compressed: Buffer, expected: Buffer, { decode }: Decoder): Promise<boolean> {
-  try {
-    const bytes = await decode(compressed, { maxOutputLength: Math.max(expected.length, 1) });
-    return bytes.equals(expected);
-  } catch {
-    return false;
-  }
-}
-
-/** Returns the ETag of the decompressed bytes; undefined when they are corrupt or longer than `size`. */
-async function hashDecoded(
-  file: OpenedFile,
-  { createStream }: Decoder,
+/** Returns the ETag of decompressed bytes; undefined when they are corrupt, or longer than `size` like a decompression bomb. */
+async function etagOfDecoded(
+  compressed: Iterable<unknown> | AsyncIterable<unknown>,
+  createDecoder: (options: ZlibOptions) => Transform,
   size: number,
 ): Promise<string | undefined> {
   const hash = createHash('sha1');
   let length = 0;
-  const input = file.chunks();
   try {
-    await pipeline(input, createStream(), async (output: AsyncIterable<Buffer>) => {
+    const decoder = createDecoder({ chunkSize: CHUNK });
+    await pipeline(compressed, decoder, async (output: AsyncIterable<Buffer>) => {
       for await (const chunk of output) {
         length += chunk.length;
         if (length > size) throw new Error('longer than the source');
@@ -113,7 +93,5 @@ async function hashDecoded(
     return etagFromDigest(length, hash);
   } catch {
     return undefined;
-  } finally {
-    await input.stop();
   }
 }
