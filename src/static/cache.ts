@@ -11,22 +11,6 @@ import type { Page } from './pages.ts';
 import type { FileVersion, NotFound } from './root.ts';
 import type { Variant } from './variants.ts';
 
-/** The content of a file that may be compressed. */
-export interface FileContent {
-  /** The strong ETag of the bytes. */
-  readonly etag: string;
-  readonly size: number;
-  /** Reads the bytes; undefined when the file has other content now. */
-  readonly read: () => Promise<Buffer | undefined>;
-}
-
-/** The properties of a request's context that decide which representation it gets. */
-export interface SelectionRules {
-  /** Whether other code has set an ETag, so that conditions do not apply to ours. */
-  readonly hasOtherEtag: boolean;
-  readonly acceptsRanges: boolean;
-}
-
 /** A file with its headers and bodies, as the cache stores it. */
 export interface LoadedFile {
   readonly kind: 'file';

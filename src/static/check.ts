@@ -1,12 +1,6 @@
 import { setImmediate } from 'node:timers';
 import type { CacheEntry, FileCache, Waiter } from './cache.ts';
-import {
-  etagForCoding,
-  isPopular,
-  type LoadedFile,
-  type LoadResult,
-  type Representation,
-} from './cache.ts';
+import { etagForCoding, isPopular, type LoadedFile, type LoadResult, type Representation } from './cache.ts';
 import { etagOfFile } from './hash.ts';
 import type { Files, LoadOptions } from './load.ts';
 import type { StaticSettings } from './options.ts';

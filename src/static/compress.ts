@@ -6,19 +6,23 @@ import { encode, encodedTag, encodingId, type Preferences, parsePreferences } fr
 import { listMatchesWeakly } from '../http/conditions.ts';
 import { cacheByHeader, type EncodingWeights } from '../http/negotiation.ts';
 import { MAX_DELAY } from '../options/rules.ts';
-import {
-  encodedRepresentation,
-  type FileContent,
-  type Representation,
-  type SelectionRules,
-} from './cache.ts';
-import { createDeltas, type DeltaFactory } from './dictionaries.ts';
+import { encodedRepresentation, type Representation } from './cache.ts';
+import { createDictionaries, type Dictionaries } from './dictionaries.ts';
 import { isCompressibleType } from './media-types.ts';
 import type { CompressSettings } from './options.ts';
 import type { RootDirectory } from './root.ts';
 
 // Tasks keep the path of a file, not its bytes.
 const MAX_QUEUED = 4096;
+
+/** The content of a file that may be compressed. */
+export interface FileContent {
+  /** The strong ETag of the bytes. */
+  readonly etag: string;
+  readonly size: number;
+  /** Reads the bytes; undefined when the file has other content now. */
+  readonly read: () => Promise<Buffer | undefined>;
+}
 
 /** The compression of one content with one coding. */
 export interface Work {
@@ -41,7 +45,7 @@ const MIN_BYTES = 1024;
 export class Compressor {
   readonly settings: CompressSettings;
   /** Undefined without the option `compress.dictionaries`. */
-  readonly deltas: DeltaFactory | undefined;
+  readonly dictionaries: Dictionaries | undefined;
   readonly preferencesOf: (acceptEncoding: string) => Preferences;
   /** The least recently inserted results are first. */
   readonly #results = new Map<string, Stored>();
@@ -53,7 +57,7 @@ export class Compressor {
     this.settings = settings;
     this.preferencesOf = cacheByHeader((header) => parsePreferences(header, settings.codings));
     this.#queue = new BackgroundQueue({ share: settings.cpuShare, maxTasks: MAX_QUEUED });
-    this.deltas = root && createDeltas(this, root);
+    this.dictionaries = root && createDictionaries(this, root);
   }
 
   accepts(type: string, size: number): boolean {
@@ -154,20 +158,22 @@ export class CompressedCodings {
   /**
    * Returns a coding when its bytes are ready, or when the client has them already and gets a 304; otherwise the file
    * itself; undefined if the client accepts none of them.
+   *
+   * @param hasOtherEtag - whether other code has set an ETag, so that conditions do not apply to those of the codings
    */
-  select({ headers, method }: IncomingMessage, rules: SelectionRules): Representation | undefined {
+  select({ headers, method }: IncomingMessage, hasOtherEtag: boolean): Representation | undefined {
     const header = headers['accept-encoding'];
     if (typeof header !== 'string') return this.#identity;
     const preferences = this.#compressor.preferencesOf(header);
     const { weightOf, identityWeight } = preferences;
+    const { tag, metadata } = this.#identity;
     // A range of a compressed body would be of little use, because only its whole is cached.
-    if (headers.range !== undefined && method === 'GET' && rules.acceptsRanges && identityWeight > 0)
+    if (headers.range !== undefined && method === 'GET' && metadata.acceptRanges && identityWeight > 0)
       return this.#identity;
     const known = headers['if-none-match'];
-    if (known !== undefined && !rules.hasOtherEtag) {
+    if (known !== undefined && !hasOtherEtag) {
       const current = this.#findKnown(known, weightOf);
       if (current !== undefined) return current;
-      const { tag } = this.#identity;
       if (identityWeight > 0 && tag !== undefined && listMatchesWeakly(known, tag)) return this.#identity;
     }
     return this.#best(preferences);

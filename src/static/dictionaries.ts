@@ -6,13 +6,8 @@ import zlib, { constants, type InputType } from 'node:zlib';
 import { debug, noteNoDictionaries } from '../diagnostics/logging.ts';
 import { findTag } from '../http/conditions.ts';
 import { cacheByHeader, parseAcceptEncoding } from '../http/negotiation.ts';
-import {
-  encodedRepresentation,
-  type FileContent,
-  type Representation,
-  type SelectionRules,
-} from './cache.ts';
-import type { Compressor, Work } from './compress.ts';
+import { encodedRepresentation, type Representation } from './cache.ts';
+import type { Compressor, FileContent, Work } from './compress.ts';
 import { readBytes } from './hash.ts';
 import { RootDirectory, statOrUndefined } from './root.ts';
 
@@ -31,34 +26,42 @@ interface Announced {
 
 /** The codings of one loaded file that use earlier versions of the file as dictionaries. */
 export class FileDeltas {
-  readonly #factory: DeltaFactory;
+  readonly #compressor: Compressor;
+  readonly #dictionaries: Dictionaries;
   readonly #content: FileContent;
   readonly #identity: Representation;
   readonly #folder: string;
   readonly #pattern: string | undefined;
 
-  constructor(factory: DeltaFactory, filePath: string, content: FileContent, identity: Representation) {
-    const { folder, name } = splitPath(filePath);
-    this.#factory = factory;
+  constructor(
+    compressor: Compressor,
+    dictionaries: Dictionaries,
+    filePath: string,
+    content: FileContent,
+    identity: Representation,
+  ) {
+    this.#compressor = compressor;
+    this.#dictionaries = dictionaries;
     this.#content = content;
     this.#identity = identity;
-    this.#folder = folder;
-    this.#pattern = patternOf(name);
+    this.#folder = filePath.slice(0, filePath.lastIndexOf('/') + 1);
+    this.#pattern = patternOf(filePath.slice(this.#folder.length));
   }
 
   /** Returns undefined if the client has no known dictionary, or while the result is not ready. */
-  select({ headers, method }: IncomingMessage, rules: SelectionRules): Representation | undefined {
+  select({ headers, method }: IncomingMessage, hasOtherEtag: boolean): Representation | undefined {
     const known = headers['if-none-match'];
     // Without a dictionary none of these codings is selected, and a condition is about the selected representation (RFC
     // 9110 §13.1.2): a cache would send bytes to clients that cannot decode them (RFC 9842 §6.2).
     const hasDictionary = AVAILABLE_DICTIONARY.test(String(headers['available-dictionary']));
     if (!hasDictionary) return undefined;
-    if (known !== undefined && !rules.hasOtherEtag && this.#includesContent(known)) {
+    if (known !== undefined && !hasOtherEtag && this.#includesContent(known)) {
       const tag = this.#findTag(known, String(headers['accept-encoding'] ?? ''));
       return tag === undefined ? undefined : encodedRepresentation(this.#identity, 'dcb', tag, undefined);
     }
     // A range of a compressed body would be of little use, because only its whole is cached.
-    if (headers.range !== undefined && method === 'GET' && rules.acceptsRanges) return undefined;
+    if (headers.range !== undefined && method === 'GET' && this.#identity.metadata.acceptRanges)
+      return undefined;
     const announced = this.#announcedBy(headers);
     return announced && this.#encode(announced);
   }
@@ -88,33 +91,31 @@ export class FileDeltas {
     const hash = AVAILABLE_DICTIONARY.exec(String(hashes))?.[1];
     const id = DICTIONARY_ID.exec(String(ids))?.[1];
     if (hash === undefined || id === undefined || typeof accepted !== 'string') return undefined;
-    const coding = this.#factory.codingFor(accepted);
+    const coding = this.#dictionaries.codingFor(accepted);
     if (coding === undefined || patternOf(id) !== this.#pattern) return undefined;
     return { hash, id, coding };
   }
 
   #encode({ hash, id, coding }: Announced): Representation | undefined {
-    const { compressor, files } = this.#factory;
     const path = this.#folder + id;
-    const file = files.find(path, hash);
+    const file = this.#dictionaries.find(path, hash);
     if (file === undefined) return undefined;
     const { etag } = this.#content;
     const suffix = `${ENCODERS.get(coding)?.id}-${hash.slice(0, HASH_IN_KEY)}`;
-    const body = compressor.get(`${etag.slice(1, -1)}-${suffix}`, this.#workFor(coding, path, file));
+    const body = this.#compressor.get(`${etag.slice(1, -1)}-${suffix}`, this.#workFor(coding, path, file));
     if (body === undefined || body === 'useless') return undefined;
     const tag = this.#identity.tag?.replace(/"$/, `-${suffix}"`);
     return encodedRepresentation(this.#identity, coding, tag, body);
   }
 
   #workFor(coding: DictionaryCoding, path: string, file: DictionaryFile): Work {
-    const { files } = this.#factory;
     return {
       content: this.#content,
       expectedRatio: 0.05,
       // A larger result would not be much smaller than one without a dictionary.
       maxRatio: 0.2,
       encode: async (bytes) => {
-        const dictionary = await files.read(path, file);
+        const dictionary = await this.#dictionaries.read(path, file);
         if (dictionary === undefined) return undefined;
         const { magic, compress, params } = ENCODERS.get(coding) as Encoder;
         const body = await promisify(compress)(bytes, { params, chunkSize: CHUNK, dictionary });
@@ -124,39 +125,11 @@ export class FileDeltas {
   }
 }
 
-/** Creates the codings with dictionaries of loaded files. */
-export class DeltaFactory {
-  readonly compressor: Compressor;
-  readonly files: DictionaryFiles;
-  /** Selects the coding for a value of `Accept-Encoding`. */
-  readonly codingFor: (acceptEncoding: string) => DictionaryCoding | undefined;
-
-  constructor(compressor: Compressor, files: DictionaryFiles, codings: readonly DictionaryCoding[]) {
-    this.compressor = compressor;
-    this.files = files;
-    this.codingFor = cacheByHeader((header) => bestCoding(header, codings));
-  }
-
-  /**
-   * Returns the value of `Use-As-Dictionary`; undefined for files that are not immutable or whose name
-   * contains no hash.
-   *
-   * @param filePath - the path below the root, with slashes
-   */
-  headerFor(filePath: string, cacheControl: string | undefined): string | undefined {
-    const { name } = splitPath(filePath);
-    const pattern = patternOf(name);
-    if (pattern === undefined || !isPublicAndImmutable(cacheControl)) return undefined;
-    // The pattern is relative to the URL of the file, so it is right below every mount path and proxy.
-    return `match="${pattern}", id="${name}"`;
-  }
-}
-
 /**
- * Creates the factory of codings with dictionaries for the files of a directory. Undefined if the option
- * `compress.dictionaries` is off, or if this version of Node cannot compress with dictionaries.
+ * Creates the dictionaries of a directory. Undefined if the option `compress.dictionaries` is off, or if this version of Node
+ * cannot compress with dictionaries.
  */
-export function createDeltas(compressor: Compressor, root: RootDirectory): DeltaFactory | undefined {
+export function createDictionaries(compressor: Compressor, root: RootDirectory): Dictionaries | undefined {
   const { dictionaries, maxFileBytes } = compressor.settings;
   if (dictionaries === undefined) return undefined;
   const codings = availableCodings();
@@ -165,8 +138,20 @@ export function createDeltas(compressor: Compressor, root: RootDirectory): Delta
     return undefined;
   }
   const roots = [root, ...dictionaries.previous.map((path) => new RootDirectory(path))];
-  const schedule = (key: string, task: () => Promise<number>): void => compressor.schedule(key, task);
-  return new DeltaFactory(compressor, new DictionaryFiles(roots, maxFileBytes, schedule), codings);
+  return new Dictionaries(roots, maxFileBytes, codings, (key, task) => compressor.schedule(key, task));
+}
+
+/**
+ * Returns the value of `Use-As-Dictionary`; undefined for files that are not immutable or whose name contains no hash.
+ *
+ * @param filePath - the path below the root, with slashes
+ */
+export function dictionaryHeader(filePath: string, cacheControl: string | undefined): string | undefined {
+  const name = filePath.slice(filePath.lastIndexOf('/') + 1);
+  const pattern = patternOf(name);
+  if (pattern === undefined || !isPublicAndImmutable(cacheControl)) return undefined;
+  // The pattern is relative to the URL of the file, so it is right below every mount path and proxy.
+  return `match="${pattern}", id="${name}"`;
 }
 
 /** A delta to a private file could reveal its content, and one to a changing file has no fresh dictionary. */
@@ -270,19 +255,22 @@ const RECHECK_MS = 10_000;
 const SLICE = 256 * 1024;
 
 /** The versions of files that may be dictionaries: those of the served directory and of previous builds. */
-export class DictionaryFiles {
+export class Dictionaries {
+  /** Selects the coding for a value of `Accept-Encoding`. */
+  readonly codingFor: (acceptEncoding: string) => DictionaryCoding | undefined;
   readonly #roots: readonly RootDirectory[];
   readonly #maxFileBytes: number;
-  readonly #schedule: (key: string, task: () => Promise<number>) => void;
+  readonly #schedule: Compressor['schedule'];
   readonly #entries = new Map<string, Entry>();
   #isChecking = false;
 
-  /** @param schedule - runs a task in the background, unless one with the same key is queued */
   constructor(
     roots: readonly RootDirectory[],
     maxFileBytes: number,
-    schedule: (key: string, task: () => Promise<number>) => void,
+    codings: readonly DictionaryCoding[],
+    schedule: Compressor['schedule'],
   ) {
+    this.codingFor = cacheByHeader((header) => bestCoding(header, codings));
     this.#roots = roots;
     this.#maxFileBytes = maxFileBytes;
     this.#schedule = schedule;
@@ -385,10 +373,4 @@ export function patternOf(name: string): string | undefined {
   if (!PLAIN_NAME.test(name)) return undefined;
   const pattern = name.replace(HASH, '*');
   return pattern === name ? undefined : pattern;
-}
-
-/** Splits a path below the root into its directory, with a slash at the end, and its last segment. */
-function splitPath(filePath: string): { readonly folder: string; readonly name: string } {
-  const start = filePath.lastIndexOf('/') + 1;
-  return { folder: filePath.slice(0, start), name: filePath.slice(start) };
 }

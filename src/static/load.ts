@@ -5,7 +5,7 @@ import { debug } from '../diagnostics/logging.ts';
 import { etagForCoding, type LoadedFile, type LoadResult, type Metadata, Representation } from './cache.ts';
 import { CompressedCodings, type Compressor } from './compress.ts';
 import { COPY_EXTENSIONS, type CopyToCompare, compareCopy } from './copies.ts';
-import { FileDeltas } from './dictionaries.ts';
+import { dictionaryHeader, FileDeltas } from './dictionaries.ts';
 import { etagOfBytes } from './hash.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
@@ -30,6 +30,7 @@ import { findVariants } from './variants.ts';
 const MAX_ATTEMPTS = 16;
 // Shared by all files without compressed copies.
 const NONE: readonly Representation[] = [];
+const NO_CODINGS = { createdCodings: undefined, deltas: undefined };
 const NO_VARIANTS = { variants: undefined, dependencies: [] };
 
 /** A path whose stat decided the result, with the version that was found; undefined: there was no file. */
@@ -165,23 +166,27 @@ interface Parts {
 }
 
 async function assemble(parts: Parts): Promise<LoadedFile> {
-  const { files, found, file, snapshot, settings } = parts;
+  const { files, found, file, snapshot, settings, options } = parts;
   const { path, filePath } = found;
   const { realPath } = file;
   const type = mediaTypeOf(path);
   const content = await contentOf(parts);
-  const { copies, page } = content;
+  const { copies, page, size } = content;
   const { variants, dependencies } =
     settings.variants.length === 0 ? NO_VARIANTS : await findVariants(files, filePath, settings);
   const cacheControl = settings.cacheControl(filePath);
-  const { vary, useAsDictionary, create } = codingsFor(parts, content, type, cacheControl);
+  const mayCompress = content.snapshot.contentEtag !== undefined && options.compressor?.accepts(type, size);
+  const compressor = mayCompress === true ? options.compressor : undefined;
+  const useAsDictionary = compressor?.dictionaries && dictionaryHeader(filePath, cacheControl);
+  const encoding = compressor === undefined && copies.length === 0 ? undefined : 'Accept-Encoding';
+  const vary = useAsDictionary === undefined ? encoding : `${encoding}, Available-Dictionary`;
   const { acceptRanges } = settings;
   const common = { type, cacheControl, vary, acceptRanges, useAsDictionary, page: page?.headers };
   const snapshots = [snapshot, ...copies.map((copy) => copy.snapshot)];
   // Depends on the version that was read, not on that of the first stat: the file may have been replaced in
   // between.
   const shown = { path, realPath, snapshot: content.snapshot, coding: undefined };
-  const uncompressed = representationOf(shown, common, settings, content.size);
+  const uncompressed = representationOf(shown, common, settings, size);
   return {
     kind: 'file',
     dependencies: [...found.dependencies, uncompressed, ...content.dependencies, ...dependencies],
@@ -189,7 +194,7 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
     page: page?.page,
     watched: page?.page,
     variants,
-    ...create(realPath, uncompressed),
+    ...codingsOf(parts, content, uncompressed, compressor),
     precompressed:
       copies.length === 0 ? NONE : copies.map((copy) => representationOf(copy, common, settings)),
     stats: snapshot.stats,
@@ -459,50 +464,27 @@ async function readCopy({
   }
 }
 
-/** The codings of one file that are created while it is served, and the headers that they need. */
-interface FileCodings {
-  /** The value of `Vary`; undefined for a file with one representation. */
-  readonly vary: string | undefined;
-  readonly useAsDictionary: string | undefined;
-  /** @param identity - the representation of the file itself */
-  create(realPath: string, identity: Representation): Pick<LoadedFile, 'createdCodings' | 'deltas'>;
-}
-
-/** Decides which codings of a file are created. Files with compressed copies get no others but deltas. */
-function codingsFor(
-  { files, found: { filePath }, options: { compressor } }: Parts,
-  { size, copies, snapshot: { contentEtag: etag } }: Content,
-  type: string,
-  cacheControl: string | undefined,
-): FileCodings {
-  const hasCopies = copies.length > 0;
-  if (etag === undefined || compressor?.accepts(type, size) !== true)
-    return { vary: hasCopies ? ENCODING : undefined, useAsDictionary: undefined, create: none };
-  const { deltas } = compressor;
-  const useAsDictionary = deltas?.headerFor(filePath, cacheControl);
+/** The codings of a file that are created while it is served. Files with compressed copies get no others but deltas. */
+function codingsOf(
+  { files, found, file }: Parts,
+  { size, copies, page, snapshot: { contentEtag: etag } }: Content,
+  identity: Representation,
+  compressor: Compressor | undefined,
+): Pick<LoadedFile, 'createdCodings' | 'deltas'> {
+  if (compressor === undefined || etag === undefined) return NO_CODINGS;
+  const { dictionaries } = compressor;
+  const { realPath } = file;
+  // A page is not in a file: it is compressed while it is in memory.
+  const read = page ? async () => identity.body : () => readAgain(files, realPath, size, etag);
+  const content = { size, etag, read };
+  const hasDeltas = dictionaries !== undefined && identity.metadata.useAsDictionary !== undefined;
   return {
-    vary: useAsDictionary === undefined ? ENCODING : `${ENCODING}, Available-Dictionary`,
-    useAsDictionary,
-    create: (realPath, identity) => {
-      // A page is not in a file: it is compressed while it is in memory.
-      const read =
-        identity.metadata.page === undefined
-          ? () => readAgain(files, realPath, size, etag)
-          : async () => identity.body;
-      const content = { size, etag, read };
-      return {
-        createdCodings: hasCopies ? undefined : new CompressedCodings(compressor, content, identity),
-        deltas:
-          deltas === undefined || useAsDictionary === undefined
-            ? undefined
-            : new FileDeltas(deltas, filePath, content, identity),
-      };
-    },
+    createdCodings: copies.length > 0 ? undefined : new CompressedCodings(compressor, content, identity),
+    deltas: hasDeltas
+      ? new FileDeltas(compressor, dictionaries, found.filePath, content, identity)
+      : undefined,
   };
 }
-
-const ENCODING = 'Accept-Encoding';
-const none: FileCodings['create'] = () => ({ createdCodings: undefined, deltas: undefined });
 
 /** Reads a file again; undefined if its content has changed. */
 async function readAgain(

@@ -105,14 +105,13 @@ function selectCreated(
   file: LoadedFile,
   preset: PresetHeaders,
 ): Representation | undefined {
-  const { createdCodings, deltas, uncompressed } = file;
+  const { createdCodings, deltas } = file;
   const hasOtherEtag = status !== 200 || preset?.includes('etag') === true;
-  const rules = { hasOtherEtag, acceptsRanges: uncompressed.metadata.acceptRanges };
-  const delta = status === 200 ? deltas?.select(req, rules) : undefined;
+  const delta = status === 200 ? deltas?.select(req, hasOtherEtag) : undefined;
   if (delta !== undefined) return delta;
   return createdCodings === undefined
     ? negotiateCoding(file, req.headers['accept-encoding'])
-    : createdCodings.select(req, rules);
+    : createdCodings.select(req, hasOtherEtag);
 }
 
 function sendRepresentation(

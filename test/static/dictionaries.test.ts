@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import zlib, { brotliDecompressSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
-import { availableCodings, DictionaryFiles, patternOf } from '../../src/static/dictionaries.ts';
+import { availableCodings, Dictionaries, patternOf } from '../../src/static/dictionaries.ts';
 import { RootDirectory } from '../../src/static/root.ts';
 import type { CompressOptions, StaticFilesOptions } from '../../types/static.ts';
 import { until as untilTrue } from '../until.ts';
@@ -124,7 +124,7 @@ describe('names of dictionaries', () => {
 it('dictionaries that do not exist are not work for the queue, and do not replace known ones', async () => {
   const root = new RootDirectory(makeFolder({ 'app-11111111.js': first }));
   const queued = new Set<string>();
-  const files = new DictionaryFiles([root], 1 << 20, (key, task) => {
+  const files = new Dictionaries([root], 1 << 20, [], (key, task) => {
     queued.add(key);
     void task();
   });

@@ -142,8 +142,7 @@ describe('the memory budget', () => {
         const dice = random(10);
         if (file === undefined || dice === 0) cache.set(entry, loadedFile(random(200 * KIB)));
         else if (dice === 1) cache.evict(entry);
-        else if (file.uncompressed.body === undefined)
-          cache.wantBodies(entry, settings);
+        else if (file.uncompressed.body === undefined) cache.wantBodies(entry, settings);
         if (step % 500 !== 0) continue;
         const entries = all.flatMap((name) => cache.get(name) ?? []);
         const bytes = entries.reduce((sum, one) => sum + (bodyOf(one)?.length ?? 0), 0);
