@@ -453,38 +453,28 @@ class TurnBudget {
 /** The budget of all middlewares of the process together: they share the event loop. */
 const turnBudget: TurnBudget = new TurnBudget();
 
-const KIB = 1024;
-// Large buffers need fewer calls of the thread pool and are used while few transfers run. Then medium buffers
-// are used until the capacity is reached, and small buffers beyond it.
-const LARGE = 512 * KIB;
-const MEDIUM = 256 * KIB;
-const SMALL = 64 * KIB;
+// Large buffers need fewer calls of the thread pool; small ones are used beyond the capacity and over HTTP/2.
+const LARGE = 512 * 1024;
+const SMALL = 64 * 1024;
 
 /**
- * Read buffers for transfers. At most `capacity` bytes are in use or kept for reuse, and a quarter of it when
- * no transfer runs: a new buffer costs more than reading into it, because the kernel has to clear its pages
- * first.
+ * Read buffers for transfers. At most `capacity` bytes of large ones are in use or kept for reuse, and a quarter of it when no
+ * transfer runs: a new buffer costs more than reading into it, because the kernel has to clear its pages first.
  */
 export class BufferPool {
   readonly #capacity: number;
-  readonly #large: Buffer[] = [];
-  readonly #medium: Buffer[] = [];
-  #bytesInUse = 0;
-  #bytesIdle = 0;
+  readonly #idle: Buffer[] = [];
+  #inUse = 0;
 
   constructor(capacity: number) {
-    this.#capacity = capacity;
+    this.#capacity = Math.floor(capacity / LARGE);
   }
 
   /** Returns a buffer for one transfer, which must release it. */
   acquire(): Buffer {
-    const size = this.#nextSize();
-    if (size === SMALL) return this.acquireSmall();
-    this.#bytesInUse += size;
-    const buffer = (size === LARGE ? this.#large : this.#medium).pop();
-    if (buffer === undefined) return Buffer.allocUnsafeSlow(size);
-    this.#bytesIdle -= size;
-    return buffer;
+    if (this.#inUse === this.#capacity) return this.acquireSmall();
+    this.#inUse++;
+    return this.#idle.pop() ?? Buffer.allocUnsafeSlow(LARGE);
   }
 
   /** Returns a small buffer, which need not be released. */
@@ -494,23 +484,10 @@ export class BufferPool {
 
   release(buffer: Buffer): void {
     if (buffer.length === SMALL) return;
-    this.#bytesInUse -= buffer.length;
-    if (this.#bytesInUse + this.#bytesIdle + buffer.length > this.#capacity) return;
-    this.#bytesIdle += buffer.length;
-    (buffer.length === LARGE ? this.#large : this.#medium).push(buffer);
-    if (this.#bytesInUse === 0) this.#trim();
-  }
-
-  #trim(): void {
-    while (this.#bytesIdle > this.#capacity / 4) {
-      const buffer = this.#medium.pop() ?? this.#large.pop();
-      this.#bytesIdle -= buffer?.length ?? this.#bytesIdle;
-    }
-  }
-
-  #nextSize(): number {
-    if (this.#bytesInUse + LARGE <= this.#capacity / 2) return LARGE;
-    return this.#bytesInUse + MEDIUM <= this.#capacity ? MEDIUM : SMALL;
+    this.#inUse--;
+    this.#idle.push(buffer);
+    const max = this.#inUse === 0 ? this.#capacity / 4 : this.#capacity - this.#inUse;
+    if (this.#idle.length > max) this.#idle.length = Math.floor(max);
   }
 }
 

@@ -144,7 +144,8 @@ function finishIsolated(waiter: Waiter, error: unknown, result: LoadResult | und
 }
 
 /** Dependencies of the check of a cache entry. */
-export interface CheckContext extends Pick<Files, 'allowsSync' | 'isUnchanged' | 'isUnchangedSync'> {
+export interface CheckContext {
+  readonly files: Pick<Files, 'allowsSync' | 'isUnchanged' | 'isUnchangedSync'>;
   readonly cache: FileCache;
   readonly load: (urlPath: string, options: LoadOptions) => Promise<LoadResult>;
   /** Whether the symbolic links on the path still lead to the same place inside the root. */
@@ -164,7 +165,11 @@ const PATH_VERIFIED_FOR = 60_000;
 /** Checks a cache entry on the event loop. Returns false if the thread pool has to check it. */
 export function isUnchangedSync(context: CheckContext, entry: CacheEntry, now: number): boolean {
   const { file } = entry;
-  if (file === undefined || now >= entry.pathVerifiedUntil || !context.isUnchangedSync(file.dependencies))
+  if (
+    file === undefined ||
+    now >= entry.pathVerifiedUntil ||
+    !context.files.isUnchangedSync(file.dependencies)
+  )
     return false;
   if (file.watched?.isCurrent() === false) return false;
   entry.freshUntil = freshUntil(file, context.revalidateAfter);
@@ -181,7 +186,8 @@ export async function revalidate(context: CheckContext, entry: CacheEntry): Prom
 }
 
 async function isUnchanged(context: CheckContext, entry: CacheEntry, file: LoadedFile): Promise<boolean> {
-  if (!(await context.isUnchanged(file.dependencies)) || file.watched?.isCurrent() === false) return false;
+  if (!(await context.files.isUnchanged(file.dependencies)) || file.watched?.isCurrent() === false)
+    return false;
   if (performance.now() < entry.pathVerifiedUntil) return true;
   const until = performance.now() + PATH_VERIFIED_FOR;
   // The error is reported when the file is loaded again.
@@ -197,7 +203,7 @@ async function reload(context: CheckContext, entry: CacheEntry): Promise<LoadRes
   if (result.kind !== 'file') return result;
   context.cache.set(entry, result);
   context.onCached(entry, result);
-  entry.isCheckedSync = !result.isRacilyClean && context.allowsSync(result.dependencies);
+  entry.isCheckedSync = !result.isRacilyClean && context.files.allowsSync(result.dependencies);
   entry.pathVerifiedUntil = until;
   entry.freshUntil = freshUntil(result, context.revalidateAfter);
   return result;

@@ -70,9 +70,7 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
     cache,
     load,
     stillResolves: (file) => stillResolves(keep?.owns(file) ? keep.root : files, file, settings),
-    allowsSync: (dependencies) => files.allowsSync(dependencies),
-    isUnchangedSync: (dependencies) => files.isUnchangedSync(dependencies),
-    isUnchanged: (dependencies) => files.isUnchanged(dependencies),
+    files,
     breaker,
     revalidateAfter: settings.cache.revalidateAfter,
     onCached: (entry, file) => etags.add(entry, file),
@@ -88,20 +86,22 @@ function compressorFor(
   { compress }: StaticSettings,
 ): Compressor | undefined {
   if (compress === undefined) return undefined;
-  const root = files instanceof RootDirectory ? files : undefined;
-  if (root !== undefined || compress.dictionaries === undefined) return new Compressor(compress, root);
-  throw optionError(
-    STATIC_OPTIONS,
-    'option "compress.dictionaries" is on, but the files come from a source; it works with a directory only',
-  );
+  if (files instanceof RootDirectory) return new Compressor(compress, files);
+  if (compress.dictionaries !== undefined) throw needsDirectory('compress.dictionaries');
+  return new Compressor(compress, undefined);
 }
 
 function keepFor(files: RootDirectory | SourceFiles, settings: StaticSettings): KeptFiles | undefined {
   if (settings.keep === undefined) return undefined;
   if (files instanceof RootDirectory) return new KeptFiles(settings.keep, files, settings);
-  const message = 'option "keep" is set, but the files come from a source; it works with a directory only';
-  throw optionError(STATIC_OPTIONS, message);
+  throw needsDirectory('keep');
 }
+
+const needsDirectory = (option: string): TypeError =>
+  optionError(
+    STATIC_OPTIONS,
+    `option "${option}" is set, but the files come from a source; it works with a directory only`,
+  );
 
 /** Creates a handler for the files of a directory or source: it serves those in the cache of the context. */
 function createCacheHandler(context: ServeContext): StaticHandler {

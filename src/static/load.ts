@@ -57,8 +57,6 @@ export interface Files {
     version: FileVersion,
     settings: StaticSettings,
   ): Promise<OpenedFile | NotFound | undefined>;
-  /** Opens a file again that was inside the root. */
-  reopen(realPath: string): Promise<OpenedFile | undefined>;
   /** Returns the names in a folder, given as its path below the root with a slash at the end; undefined without one. */
   names(folder: string, settings: StaticSettings): Promise<readonly string[] | undefined>;
   /** Whether a path still leads to the same real path inside the root. */
@@ -466,16 +464,15 @@ async function readCopy({
 
 /** The codings of a file that are created while it is served. Files with compressed copies get no others but deltas. */
 function codingsOf(
-  { files, found, file }: Parts,
+  { files, found, settings }: Parts,
   { size, copies, page, snapshot: { contentEtag: etag } }: Content,
   identity: Representation,
   compressor: Compressor | undefined,
 ): Pick<LoadedFile, 'createdCodings' | 'deltas'> {
   if (compressor === undefined || etag === undefined) return NO_CODINGS;
   const { dictionaries } = compressor;
-  const { realPath } = file;
   // A page is not in a file: it is compressed while it is in memory.
-  const read = page ? async () => identity.body : () => readAgain(files, realPath, size, etag);
+  const read = page ? async () => identity.body : () => readAgain(files, identity, settings, etag);
   const content = { size, etag, read };
   const hasDeltas = dictionaries !== undefined && identity.metadata.useAsDictionary !== undefined;
   return {
@@ -489,14 +486,14 @@ function codingsOf(
 /** Reads a file again; undefined if its content has changed. */
 async function readAgain(
   files: Files,
-  realPath: string,
-  size: number,
+  { path, version, metadata }: Representation,
+  settings: StaticSettings,
   etag: string,
 ): Promise<Buffer | undefined> {
-  const file = await files.reopen(realPath);
-  if (file === undefined) return undefined;
+  const file = await files.open(path, version, settings);
+  if (file === undefined || 'kind' in file) return undefined;
   try {
-    const body = await file.read(size);
+    const body = await file.read(metadata.size);
     return body !== undefined && (await etagOfBytes(body)) === etag ? body : undefined;
   } finally {
     file.close();

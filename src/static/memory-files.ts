@@ -12,7 +12,16 @@ interface Stored {
 /** Creates a source of files in memory. */
 export function createMemoryFiles(files: Readonly<Record<string, string | Uint8Array>>): MemoryFiles {
   const stored = new Map<string, Stored>();
-  const directories = new DirectoryPaths();
+  /** The number of files below each directory. */
+  const directories = new Map<string, number>();
+  const count = (path: string, change: 1 | -1): void => {
+    for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) {
+      const directory = path.slice(0, end);
+      const files = (directories.get(directory) ?? 0) + change;
+      if (files > 0) directories.set(directory, files);
+      else directories.delete(directory);
+    }
+  };
   // The ETag of a large file comes from its version, which must not repeat in another process with other files.
   const instance = randomUUID();
   let versions = 0;
@@ -28,7 +37,7 @@ export function createMemoryFiles(files: Readonly<Record<string, string | Uint8A
       const bytes = isString(content)
         ? Buffer.from(content)
         : Buffer.from(content.buffer, content.byteOffset, content.byteLength);
-      if (!stored.has(key)) directories.add(key);
+      if (!stored.has(key)) count(key, 1);
       stored.set(key, {
         bytes,
         stat: { size: bytes.length, version: `${instance}-${++versions}`, mtime },
@@ -37,7 +46,7 @@ export function createMemoryFiles(files: Readonly<Record<string, string | Uint8A
     delete(path) {
       const key = pathOf(path);
       const isDeleted = stored.delete(key);
-      if (isDeleted) directories.remove(key);
+      if (isDeleted) count(key, -1);
       return isDeleted;
     },
     stat: (path) => stored.get(path)?.stat ?? (directories.has(path) ? 'directory' : undefined),
@@ -65,35 +74,4 @@ function toSourcePath(name: string): string | undefined {
   const isUsual = !path.includes('\\') && !path.includes('\0');
   const segments = path.slice(1).split('/');
   return isUsual && segments.every((segment) => !['', '.', '..'].includes(segment)) ? path : undefined;
-}
-
-/** The directories that contain the files of a source. */
-class DirectoryPaths {
-  readonly #counts = new Map<string, number>();
-
-  add(path: string): void {
-    for (const directory of directoriesAbove(path)) {
-      this.#counts.set(directory, (this.#counts.get(directory) ?? 0) + 1);
-    }
-  }
-
-  remove(path: string): void {
-    for (const directory of directoriesAbove(path)) {
-      const count = (this.#counts.get(directory) ?? 0) - 1;
-      if (count > 0) this.#counts.set(directory, count);
-      else this.#counts.delete(directory);
-    }
-  }
-
-  has(path: string): boolean {
-    return this.#counts.has(path);
-  }
-}
-
-function directoriesAbove(path: string): string[] {
-  const directories: string[] = [];
-  for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) {
-    directories.push(path.slice(0, end));
-  }
-  return directories;
 }

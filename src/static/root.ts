@@ -7,7 +7,6 @@ import {
   fstat,
   fstatSync,
   open,
-  promises,
   readlinkSync,
   type Stats,
   stat,
@@ -19,7 +18,7 @@ import { isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { toLastModified } from '../http/conditions.ts';
-import { codeOf, toError } from '../http/reply.ts';
+import { codeOf } from '../http/reply.ts';
 import { formatValue, optionError, wrongArgument } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { etagFromDigest, etagOfFile, readAsync, readBytes } from './hash.ts';
@@ -57,6 +56,8 @@ export function assertPages(root: RootDirectory, pages: Pick<StaticSettings, 'fa
   }
 }
 
+const SYNC_STAT = { bigint: true, throwIfNoEntry: false } as const;
+
 /**
  * The directory that a middleware serves. Its path may be a symbolic link that a deployment switches at any
  * time.
@@ -65,9 +66,6 @@ export class RootDirectory implements Files {
   readonly path: string;
   /** The device of the directory if the kernel caches its inodes; undefined for other file systems. */
   readonly localDevice: bigint | undefined;
-  readonly reopen: Files['reopen'] = openRealPath;
-  readonly isUnchangedSync: Files['isUnchangedSync'] = areUnchangedSync;
-  readonly isUnchanged: Files['isUnchanged'] = areUnchanged;
   #realPath: string | undefined;
   #inode: bigint | undefined;
 
@@ -143,8 +141,42 @@ export class RootDirectory implements Files {
     return (await resolveInsideRoot(this, path, settings)) === realPath;
   }
 
+  /** A stat of an inode that the kernel caches takes less of the event loop's time than an operation of the thread pool. */
   allowsSync(dependencies: readonly Dependency[]): boolean {
-    return canCheckSync(dependencies, this.localDevice);
+    const { localDevice } = this;
+    if (localDevice === undefined) return false;
+    return dependencies.every(({ version }) => version === undefined || version.dev === localDevice);
+  }
+
+  isUnchangedSync(dependencies: readonly Dependency[]): boolean {
+    try {
+      for (const { path, version } of dependencies) {
+        const stats = statSync(path, SYNC_STAT);
+        if (stats === undefined || version === undefined) {
+          if (stats !== version) return false;
+        } else if (!sameVersion(version, stats)) return false;
+      }
+      return true;
+    } catch {
+      // The check in the thread pool handles the error.
+      return false;
+    }
+  }
+
+  /** Stats one path after the other: a check whose file system hangs blocks one thread. */
+  async isUnchanged(dependencies: readonly Dependency[]): Promise<boolean> {
+    try {
+      for (const { path, version } of dependencies) {
+        const current = await statOrUndefined(path);
+        if (version === undefined || current === undefined) {
+          if (version !== current) return false;
+        } else if (!sameVersion(version, current)) return false;
+      }
+      return true;
+    } catch (error) {
+      if (isStaleError(error)) return false;
+      throw error;
+    }
   }
 
   /** Resolves the symbolic links of the root. */
@@ -475,17 +507,19 @@ class FileChunks implements AsyncIterable<Buffer> {
 }
 
 /** Stats a path and follows symbolic links; undefined when there is no file that may be served. */
-export async function statOrUndefined(
+export function statOrUndefined(
   path: string,
   onNotFound?: (error: Error) => void,
 ): Promise<BigIntStats | undefined> {
-  try {
-    return await promises.stat(path, { bigint: true });
-  } catch (error) {
-    if (!isNotFoundError(error)) throw error;
-    onNotFound?.(toError(error));
-    return undefined;
-  }
+  return new Promise((done, fail) => {
+    stat(path, { bigint: true }, (error, stats) => {
+      if (error === null) done(stats);
+      else if (isNotFoundError(error)) {
+        onNotFound?.(error);
+        done(undefined);
+      } else fail(error);
+    });
+  });
 }
 
 /**
@@ -577,63 +611,4 @@ export function etagOfVersion(
 ): string {
   const hash = createHash('sha1').update(id ?? [size, mtimeNs, ctimeNs, ino].join());
   return `${options.weak ? 'W/' : ''}${etagFromDigest(Number(size), hash)}`;
-}
-
-const SYNC_STAT = { bigint: true, throwIfNoEntry: false } as const;
-
-/**
- * Stats the dependencies of a file on the event loop. Returns true if none has changed, and false if the thread
- * pool has to check them.
- */
-export function areUnchangedSync(dependencies: readonly Dependency[]): boolean {
-  try {
-    for (const { path, version } of dependencies) {
-      const stats = statSync(path, SYNC_STAT);
-      if (stats === undefined || version === undefined) {
-        if (stats !== version) return false;
-      } else if (!sameVersion(version, stats)) return false;
-    }
-    return true;
-  } catch {
-    // The check in the thread pool handles the error.
-    return false;
-  }
-}
-
-/**
- * Whether the event loop may check a file. When the kernel has the inode in memory, a synchronous stat takes
- * less of the event loop's time than handing it to the thread pool and receiving the result.
- *
- * @param localDevice - the device whose files may be checked this way; undefined if there is none
- */
-export function canCheckSync(dependencies: readonly Dependency[], localDevice: bigint | undefined): boolean {
-  if (localDevice === undefined) return false;
-  return dependencies.every(({ version }) => version === undefined || version.dev === localDevice);
-}
-
-/**
- * Stats the dependencies of a file in the thread pool, one after the other: a check whose file system hangs
- * blocks one thread.
- */
-async function areUnchanged(dependencies: readonly Dependency[]): Promise<boolean> {
-  for (const { path, version } of dependencies) {
-    const current = await versionAt(path);
-    if (current === 'stale') return false;
-    const isSame =
-      version === undefined || current === undefined ? version === current : sameVersion(version, current);
-    if (!isSame) return false;
-  }
-  return true;
-}
-
-/** The version of a path; undefined if there is nothing, `stale` if its file was replaced on a server. */
-function versionAt(path: string): Promise<FileVersion | undefined | 'stale'> {
-  return new Promise((done, fail) => {
-    stat(path, { bigint: true }, (error, stats) => {
-      if (error === null) done(stats);
-      else if (isStaleError(error)) done('stale');
-      else if (isNotFoundError(error)) done(undefined);
-      else fail(error);
-    });
-  });
 }

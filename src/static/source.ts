@@ -69,10 +69,6 @@ export class SourceFiles implements Files {
     return new SourceFile(this.#source, path, version);
   }
 
-  async reopen(path: string): Promise<SourceFile> {
-    return new SourceFile(this.#source, path);
-  }
-
   async names(folder: string): Promise<readonly string[]> {
     const names = new Set<string>();
     for (const path of await this.#source.list()) {
@@ -153,7 +149,7 @@ class SourceFile implements OpenedFile {
   readonly #source: StaticSource;
   #found: FileVersion | undefined;
 
-  constructor(source: StaticSource, path: string, found?: FileVersion) {
+  constructor(source: StaticSource, path: string, found: FileVersion) {
     this.realPath = path;
     this.#source = source;
     this.#found = found;
@@ -265,7 +261,10 @@ async function* openFor(
   range: ByteRange,
 ): AsyncGenerator<Uint8Array> {
   const bytes = await source.open(path, range);
-  const destroy = (): void => destroyBytes(bytes);
+  // An iterator could not return before the bytes arrive for which it waits.
+  const destroy = (): void => {
+    if ('destroy' in bytes && typeof bytes.destroy === 'function') bytes.destroy();
+  };
   if (isAborted(res)) {
     destroy();
     return;
@@ -291,7 +290,7 @@ async function readAll(source: StaticSource, path: string, size: number): Promis
   }
   const body = Buffer.allocUnsafeSlow(size);
   let filled = 0;
-  for await (const chunk of bytes) {
+  for await (const chunk of chunksOf(bytes)) {
     if (filled + chunk.length > size) return undefined;
     body.set(chunk, filled);
     filled += chunk.length;
@@ -313,19 +312,14 @@ async function hashAll(source: StaticSource, path: string, size: number): Promis
 
 /**
  * Iterates over bytes, whether they are in one piece or a stream. Large chunks are split: they would fill the memory
- * of an HTTP/2 session.
+ * of an HTTP/2 session. Text is not converted to bytes: its length is not the number of its bytes.
  */
 async function* chunksOf(bytes: SourceBytes): AsyncGenerator<Uint8Array> {
-  if (types.isUint8Array(bytes)) yield* split(bytes);
-  else for await (const chunk of bytes) yield* split(chunk);
-}
-
-function* split(chunk: Uint8Array): Generator<Uint8Array> {
-  if (chunk.length <= HTTP2_CHUNK) yield chunk;
-  else
-    for (let start = 0; start < chunk.length; start += HTTP2_CHUNK) {
-      yield chunk.subarray(start, start + HTTP2_CHUNK);
-    }
+  for await (const chunk of types.isUint8Array(bytes) ? [bytes] : bytes) {
+    if (!types.isUint8Array(chunk)) throw wrongBytes(chunk);
+    for (let start = 0; start === 0 || start < chunk.length; start += HTTP2_CHUNK)
+      yield chunk.length <= HTTP2_CHUNK ? chunk : chunk.subarray(start, start + HTTP2_CHUNK);
+  }
 }
 
 /** Checks what the functions of a source return. The `stat` of a checked source returns no other thenable than a promise. */
@@ -335,7 +329,11 @@ function checkedSource(source: StaticSource): StaticSource {
       const found = source.stat(path);
       return isThenable(found) ? Promise.resolve(found).then(checkStat) : checkStat(found);
     },
-    open: async (path, range) => checkBytes(await source.open(path, range)),
+    open: async (path, range) => {
+      const bytes = await source.open(path, range);
+      if (types.isUint8Array(bytes) || (isObject(bytes) && Symbol.asyncIterator in bytes)) return bytes;
+      throw wrongBytes(bytes);
+    },
     list: () => source.list(),
   };
 }
@@ -350,38 +348,6 @@ function isStat(found: unknown): found is SourceStat {
   if (!isObject(found)) return false;
   const { size, version, mtime } = found;
   return isCount(size) && isString(version) && (mtime === undefined || mtime === null || types.isDate(mtime));
-}
-
-function checkBytes(bytes: SourceBytes): SourceBytes {
-  if (types.isUint8Array(bytes)) return bytes;
-  if (isObject(bytes) && Symbol.asyncIterator in bytes) return new CheckedChunks(bytes);
-  throw wrongBytes(bytes);
-}
-
-/** Text is not converted to bytes: its length is not the number of its bytes. */
-class CheckedChunks implements AsyncIterable<Uint8Array> {
-  readonly #chunks: AsyncIterable<unknown>;
-
-  constructor(chunks: AsyncIterable<unknown>) {
-    this.#chunks = chunks;
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
-    for await (const chunk of this.#chunks) {
-      if (!types.isUint8Array(chunk)) throw wrongBytes(chunk);
-      yield chunk;
-    }
-  }
-
-  destroy(): void {
-    const chunks = this.#chunks;
-    if ('destroy' in chunks && typeof chunks.destroy === 'function') chunks.destroy();
-  }
-}
-
-/** Closes a stream that may be waiting for bytes. An iterator could not return before they arrive. */
-function destroyBytes(bytes: SourceBytes): void {
-  if (bytes instanceof CheckedChunks) bytes.destroy();
 }
 
 const wrongBytes = (value: unknown): TypeError =>

@@ -1,5 +1,5 @@
 import { createHook } from 'node:async_hooks';
-import fs, { promises } from 'node:fs';
+import fs from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { constants } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
@@ -50,11 +50,13 @@ describe('a file whose handle has become stale on a network file system', () => 
   it('staticFiles resolves the path again while it loads the file', async () => {
     const folder = makeFolder({ 'a.txt': 'a' });
     const port = await listen(bare(staticFiles(folder)));
-    const { stat } = promises;
+    const { stat } = fs;
     let stats = 0;
-    const spy = jest.spyOn(promises, 'stat').mockImplementation((path, options) => {
-      const isFirst = String(path).startsWith(folder) && stats++ === 0;
-      return isFirst ? Promise.reject(stale()) : stat(path, options);
+    const spy = jest.spyOn(fs, 'stat').mockImplementation((...args: unknown[]) => {
+      const done = args.at(-1);
+      const isFirst = String(args[0]).startsWith(folder) && stats++ === 0;
+      if (isFirst && typeof done === 'function') process.nextTick(done, stale());
+      else Reflect.apply(stat, fs, args);
     });
     const response = await get(port, '/a.txt');
     // A recent file may be loaded once more.

@@ -13,18 +13,13 @@ import { tmpdir } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
 import { CircuitBreaker } from '../../src/static/check.ts';
 import type { Dependency } from '../../src/static/load.ts';
-import {
-  areUnchangedSync,
-  canCheckSync,
-  type FileVersion,
-  isKernelCached,
-  localDeviceOf,
-} from '../../src/static/root.ts';
+import { type FileVersion, isKernelCached, localDeviceOf, RootDirectory } from '../../src/static/root.ts';
 import { bare, get, listen, makeFolder, raw } from './fixture.ts';
 
 const TMPFS = 0x01021994;
 const folder = makeFolder({ 'a.txt': 'a', 'b.txt': 'b' });
 const { dev } = statSync(folder, { bigint: true });
+const root = new RootDirectory(folder);
 const dependencyOf = (path: string): Dependency => ({
   path,
   version: statSync(path, { bigint: true, throwIfNoEntry: false }),
@@ -90,7 +85,7 @@ describe('synchronous checks', () => {
     ['a created file', () => [dependencyOf(`${folder}/a.txt`), created()], false],
     ['a path whose stat fails', () => [dependencyOf(`${folder}/a.txt`), tooLong()], false],
   ])('the synchronous check detects %s', (_name, dependencies, isUnchanged) => {
-    expect(areUnchangedSync(dependencies())).toBe(isUnchanged);
+    expect(root.isUnchangedSync(dependencies())).toBe(isUnchanged);
   });
   const tooLong = (): Dependency => ({ path: `${folder}/${'x'.repeat(300)}`, version: undefined });
 
@@ -105,17 +100,19 @@ describe('synchronous checks', () => {
     writeFileSync(path, '');
     execFileSync('touch', ['-d', time, path]);
     const dependency = dependencyOf(path);
-    expect(areUnchangedSync([dependency])).toBe(true);
+    expect(root.isUnchangedSync([dependency])).toBe(true);
     const version = dependency.version as FileVersion;
     const later = { ...version, mtimeNs: version.mtimeNs + 1n };
-    expect(areUnchangedSync([{ path, version: later }])).toBe(false);
+    expect(root.isUnchangedSync([{ path, version: later }])).toBe(false);
   });
 
   it('files on another device, or on an unknown one, have no synchronous check', () => {
-    const dependencies = [dependencyOf(`${folder}/a.txt`)];
-    expect(canCheckSync(dependencies, dev)).toBe(true);
-    expect(canCheckSync(dependencies, dev + 1n)).toBe(false);
-    expect(canCheckSync(dependencies, undefined)).toBe(false);
+    const local = dependencyOf(`${folder}/a.txt`);
+    const none = dependencyOf(`${folder}/none`);
+    const isLocal = localDeviceOf(folder) !== undefined;
+    expect(root.allowsSync([local, none])).toBe(isLocal);
+    expect(root.allowsSync([local, dependencyOf('/proc/version')])).toBe(false);
+    expect(new RootDirectory('/proc').allowsSync([none])).toBe(false);
   });
 });
 
