@@ -269,10 +269,13 @@ export class CircuitBreaker {
   }
 }
 
+// Larger files are not hashed: one request for a sparse file could keep the disk busy for hours.
+const MAX_HASH_BYTES = 2 ** 34;
+
 /**
  * Hashes files that are too large to be hashed before their first response, one at a time and slice by slice.
  * Until the ETag is ready, responses have Last-Modified only. Hashing stops when the file changes or leaves
- * the cache. Files over `maxHashBytes` get no ETag.
+ * the cache.
  */
 export class BackgroundEtags {
   readonly #settings: StaticSettings;
@@ -302,10 +305,9 @@ export class BackgroundEtags {
   }
 
   #missingIn({ uncompressed, precompressed, isRacilyClean }: LoadedFile): readonly Representation[] {
-    const { etag, maxHashBytes } = this.#settings;
-    if (etag !== 'content' || isRacilyClean) return [];
+    if (this.#settings.etag !== 'content' || isRacilyClean) return [];
     return [uncompressed, ...precompressed].filter(
-      ({ tag, metadata }) => tag === undefined && metadata.size <= maxHashBytes,
+      ({ tag, metadata }) => tag === undefined && metadata.size <= MAX_HASH_BYTES,
     );
   }
 

@@ -8,8 +8,8 @@ import { findTag } from '../http/conditions.ts';
 import { cacheByHeader, parseAcceptEncoding } from '../http/negotiation.ts';
 import { encodedRepresentation, type Representation } from './cache.ts';
 import type { Compressor, FileContent, Work } from './compress.ts';
-import { readBytes } from './hash.ts';
-import { RootDirectory, statOrUndefined } from './root.ts';
+import type { OpenedFile } from './load.ts';
+import { RootDirectory, statOrUndefined, withOpen } from './root.ts';
 
 /** A structured field with a byte sequence of 32 bytes (RFC 9842 §2.2). */
 const AVAILABLE_DICTIONARY = /^\s*:([A-Za-z0-9+/]{43}=):\s*$/;
@@ -137,7 +137,7 @@ export function createDictionaries(compressor: Compressor, root: RootDirectory):
     noteNoDictionaries(process.version);
     return undefined;
   }
-  const roots = [root, ...dictionaries.previous.map((path) => new RootDirectory(path))];
+  const roots = [root, ...dictionaries.map((path) => new RootDirectory(path))];
   return new Dictionaries(roots, maxFileBytes, codings, (key, task) => compressor.schedule(key, task));
 }
 
@@ -335,13 +335,8 @@ export class Dictionaries {
     try {
       const stats = await statOrUndefined(path);
       if (stats?.isFile() !== true || stats.size > this.#maxFileBytes) return undefined;
-      const file = await root.open(path, stats, { followSymlinks: false });
-      if (file === undefined || 'kind' in file) return undefined;
-      try {
-        return await readBytes(file.fd, Number(stats.size));
-      } finally {
-        file.close();
-      }
+      const read = (file: OpenedFile): Promise<Buffer | undefined> => file.read(Number(stats.size));
+      return await withOpen(root, path, stats, { followSymlinks: false }, read);
     } catch (error) {
       debug.static('cannot read the dictionary %s: %s', path, error);
       return undefined;

@@ -4,7 +4,7 @@ import type { Precompressed } from '../../types/static.ts';
 import { debug } from '../diagnostics/logging.ts';
 import { etagForCoding, type LoadedFile, type LoadResult, type Metadata, Representation } from './cache.ts';
 import { CompressedCodings, type Compressor } from './compress.ts';
-import { COPY_EXTENSIONS, type CopyToCompare, compareCopy } from './copies.ts';
+import { COPY_EXTENSIONS, compareCopy } from './copies.ts';
 import { dictionaryHeader, FileDeltas } from './dictionaries.ts';
 import { etagOfBytes } from './hash.ts';
 import { mediaTypeOf } from './media-types.ts';
@@ -24,10 +24,13 @@ import {
   notFound,
   type OpenFileVersion,
   sameContent,
+  withOpen,
 } from './root.ts';
 import { findVariants } from './variants.ts';
 
 const MAX_ATTEMPTS = 16;
+// Files up to this size are hashed before the first response, larger ones in the background.
+const MAX_EAGER_HASH_BYTES = 8 << 20;
 // Shared by all files without compressed copies.
 const NONE: readonly Representation[] = [];
 const NO_CODINGS = { createdCodings: undefined, deltas: undefined };
@@ -45,6 +48,9 @@ export interface PathStat {
   readonly version: FileVersion;
 }
 
+/** Whether symbolic links may lead out of the root. */
+export type LinkSettings = Pick<StaticSettings, 'followSymlinks'>;
+
 /** The files that a middleware serves: those of a directory, or of a source. */
 export interface Files {
   /** Returns the path for `stat` and `open` of a file, given as its URL path below the root. */
@@ -55,12 +61,12 @@ export interface Files {
   open(
     path: string,
     version: FileVersion,
-    settings: StaticSettings,
+    settings: LinkSettings,
   ): Promise<OpenedFile | NotFound | undefined>;
   /** Returns the names in a folder, given as its path below the root with a slash at the end; undefined without one. */
-  names(folder: string, settings: StaticSettings): Promise<readonly string[] | undefined>;
+  names(folder: string, settings: LinkSettings): Promise<readonly string[] | undefined>;
   /** Whether a path still leads to the same real path inside the root. */
-  resolvesTo(path: string, realPath: string, settings: StaticSettings): MaybePromise<boolean>;
+  resolvesTo(path: string, realPath: string, settings: LinkSettings): MaybePromise<boolean>;
   /** Whether the event loop may check these paths itself. */
   allowsSync(dependencies: readonly Dependency[]): boolean;
   /** False if a path has changed, or if it cannot be checked on the event loop. */
@@ -357,14 +363,14 @@ async function readContent(
   options: LoadOptions,
 ): Promise<Pick<Snapshot, 'body' | 'etag' | 'contentEtag'> | undefined> {
   const size = Number(version.size);
-  const { cache, maxEagerBodyBytes, maxEagerHashBytes, etag: kind } = settings;
+  const { cache, maxEagerBodyBytes, etag: kind } = settings;
   const maxBodyBytes = options.isPopular ? cache.maxFileBytes : maxEagerBodyBytes;
   const isCached =
     options.needsBody === true || size <= Math.min(maxBodyBytes, cache.maxBytes ?? Number.POSITIVE_INFINITY);
   const body = isCached ? await file.read(size) : undefined;
   // Another write could leave the timestamps of a racily clean file unchanged: the response might stream
   // other bytes than the hashed bytes.
-  const mayHash = isCached || (size <= maxEagerHashBytes && !isRacily);
+  const mayHash = isCached || (size <= MAX_EAGER_HASH_BYTES && !isRacily);
   const isIdentified =
     kind === 'content' || options.compressor !== undefined || (isCached && settings.precompressed.length > 0);
   const isHashed = mayHash && isIdentified;
@@ -409,13 +415,7 @@ async function findPrecompressed(
       dependencies.push({ path: copyPath, version: found?.version });
       continue;
     }
-    const file = await openCopy(files, copyPath, found.version, settings);
-    const result =
-      file === undefined
-        ? 'it was moved'
-        : 'kind' in file
-          ? file.reason
-          : await readCopy({ file, coding, source, settings, options });
+    const result = await readCopy(files, copyPath, found.version, { coding, source, settings, options });
     if (typeof result === 'string') {
       debug.static('the compressed copy %s is ignored: %s', copyPath, result);
       dependencies.push({ path: copyPath, version: found.version });
@@ -427,39 +427,35 @@ async function findPrecompressed(
   return { files: copies, dependencies };
 }
 
-/** Opens a compressed copy. The file itself is sent when the process may not read its copy. */
-async function openCopy(
+/** Reads a compressed copy; returns the reason if it cannot be used, so that the file itself is sent. */
+async function readCopy(
   files: Files,
-  ...copy: Parameters<Files['open']>
-): Promise<OpenedFile | NotFound | undefined> {
+  path: string,
+  version: FileVersion,
+  { coding, source, settings, options }: CopySettings,
+): Promise<{ realPath: string; snapshot: Snapshot } | string> {
+  const read = async (file: OpenedFile): Promise<{ realPath: string; snapshot: Snapshot } | string> => {
+    const copy = await takeSnapshot(file, settings, options);
+    if (copy === undefined) return 'it changed while it was read';
+    if (copy === 'not-a-file') return 'it is not a regular file';
+    const mismatch = await compareCopy({ file, copy, coding, source });
+    return mismatch ?? { realPath: file.realPath, snapshot: copy };
+  };
   try {
-    return await files.open(...copy);
+    const result = await withOpen(files, path, version, settings, read);
+    return result ?? 'it was moved, or is outside the root';
   } catch (error) {
-    if (isPermissionError(error)) return notFound('no permission to read it');
+    if (isPermissionError(error)) return 'no permission to read it';
     throw error;
   }
 }
 
-/** Reads a compressed copy; returns the reason if it cannot be used. */
-async function readCopy({
-  file,
-  coding,
-  source,
-  settings,
-  options,
-}: Omit<CopyToCompare, 'copy'> & {
-  settings: StaticSettings;
-  options: LoadOptions;
-}): Promise<{ realPath: string; snapshot: Snapshot } | string> {
-  try {
-    const snapshot = await takeSnapshot(file, settings, options);
-    if (snapshot === undefined) return 'it changed while it was read';
-    if (snapshot === 'not-a-file') return 'it is not a regular file';
-    const mismatch = await compareCopy({ file, copy: snapshot, coding, source });
-    return mismatch ?? { realPath: file.realPath, snapshot };
-  } finally {
-    file.close();
-  }
+interface CopySettings {
+  readonly coding: Precompressed;
+  /** The file that is compressed in the copy. */
+  readonly source: Snapshot;
+  readonly settings: StaticSettings;
+  readonly options: LoadOptions;
 }
 
 /** The codings of a file that are created while it is served. Files with compressed copies get no others but deltas. */
@@ -484,18 +480,14 @@ function codingsOf(
 }
 
 /** Reads a file again; undefined if its content has changed. */
-async function readAgain(
+function readAgain(
   files: Files,
   { path, version, metadata }: Representation,
   settings: StaticSettings,
   etag: string,
 ): Promise<Buffer | undefined> {
-  const file = await files.open(path, version, settings);
-  if (file === undefined || 'kind' in file) return undefined;
-  try {
+  return withOpen(files, path, version, settings, async (file) => {
     const body = await file.read(metadata.size);
     return body !== undefined && (await etagOfBytes(body)) === etag ? body : undefined;
-  } finally {
-    file.close();
-  }
+  });
 }

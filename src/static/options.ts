@@ -1,4 +1,4 @@
-import { type IncomingMessage, type ServerResponse, validateHeaderValue } from 'node:http';
+import { validateHeaderValue } from 'node:http';
 import { resolve } from 'node:path';
 import { types } from 'node:util';
 import * as zlib from 'node:zlib';
@@ -109,7 +109,7 @@ function cacheControlFor({
   maxAge,
   immutable,
   fallback,
-}: Pick<ResolvedOptions, 'cacheControl' | 'maxAge' | 'immutable' | 'fallback'>): FileCacheControl {
+}: ResolvedOptions): FileCacheControl {
   if (option === false) return () => undefined;
   if (typeof option === 'string') {
     const hashed = Object.hasOwn(HASHED_FILES, option) ? HASHED_FILES[option] : undefined;
@@ -259,13 +259,8 @@ export interface CompressSettings {
   readonly maxBytes: number;
   /** More than 0, at most 1. */
   readonly cpuShare: number;
-  readonly dictionaries: DictionarySettings | undefined;
-}
-
-/** The option `compress.dictionaries` after checks. */
-interface DictionarySettings {
-  /** Absolute paths of directories with previous builds. */
-  readonly previous: readonly string[];
+  /** Absolute paths of directories with previous builds; undefined if the option is off. */
+  readonly dictionaries: readonly string[] | undefined;
 }
 
 const isPath = (value: unknown): boolean => isString(value) && value !== '';
@@ -296,12 +291,10 @@ function resolveCompressOptions(given: boolean | CompressOptions): CompressSetti
     REPLACED_COMPRESS_OPTIONS,
   );
   const codings = options.codings.filter((coding) => coding !== 'zstd' || 'zstdCompress' in zlib);
-  return { ...options, codings, dictionaries: resolveDictionaries(options.dictionaries) };
-}
-
-function resolveDictionaries(given: Dictionaries): DictionarySettings | undefined {
-  if (given === false) return undefined;
-  return { previous: given === true ? [] : [given].flat().map((path) => resolve(path)) };
+  const { dictionaries } = options;
+  const previous =
+    typeof dictionaries === 'boolean' ? [] : [dictionaries].flat().map((path) => resolve(path));
+  return { ...options, codings, dictionaries: dictionaries === false ? undefined : previous };
 }
 
 /** The option `keep` after checks. */
@@ -341,14 +334,8 @@ export interface PageSettings {
 }
 
 /** The option `pages.csp` after checks. */
-interface PolicySettings {
-  readonly policy: string;
-  readonly reportOnly: boolean;
-  readonly nonce: true | ((req: IncomingMessage, res: ServerResponse) => string) | undefined;
-}
-
+type PolicySettings = Required<WithDefaults<PagePolicyOptions>>;
 type ResolvedPages = Omit<PageSettings, 'csp'> & { readonly csp: boolean | string | PagePolicyOptions };
-type ResolvedPolicy = Omit<PolicySettings, 'nonce'> & Pick<WithDefaults<PagePolicyOptions>, 'nonce'>;
 
 const OWN_FILES =
   "default-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'; object-src 'none'";
@@ -366,10 +353,10 @@ const PAGE_RULES: Rules<ResolvedPages> = {
   integrity: flag(false),
 };
 
-const POLICY_RULES: Rules<ResolvedPolicy> = {
+const POLICY_RULES: Rules<PolicySettings> = {
   policy: rule(OWN_FILES, isPolicy, ACCEPTED_POLICY),
   reportOnly: flag(false),
-  nonce: rule<ResolvedPolicy['nonce']>(
+  nonce: rule<PolicySettings['nonce']>(
     false,
     isEither(isBoolean, isFunction),
     'a boolean, or a function that returns the nonce of a response',
@@ -384,7 +371,7 @@ function resolvePagesOptions(given: PagesOptions | undefined): PageSettings | un
   const { config, csp, integrity } = resolveOptions(PAGES_SCOPE, given, PAGE_RULES);
   const policy = resolvePolicy(csp);
   if (config === undefined && policy === undefined && !integrity) return undefined;
-  if (policy !== undefined && needsScriptHashes(policy.policy) && policy.nonce === undefined && !integrity)
+  if (policy !== undefined && needsScriptHashes(policy.policy) && policy.nonce === false && !integrity)
     throw optionError(
       PAGES_SCOPE,
       `option "pages.csp" has 'strict-dynamic', which needs the hash of each script; set "pages.integrity" or "pages.csp.nonce" to true`,
@@ -395,8 +382,7 @@ function resolvePagesOptions(given: PagesOptions | undefined): PageSettings | un
 function resolvePolicy(given: ResolvedPages['csp']): PolicySettings | undefined {
   if (given === false) return undefined;
   const options = given === true ? {} : isString(given) ? { policy: given } : given;
-  const resolved = resolveOptions({ ...PAGES_SCOPE, within: 'pages.csp' }, options, POLICY_RULES);
-  return { ...resolved, nonce: resolved.nonce === false ? undefined : resolved.nonce };
+  return resolveOptions({ ...PAGES_SCOPE, within: 'pages.csp' }, options, POLICY_RULES);
 }
 
 /** Replacements for options of serve-static, send and sirv, for error messages. */
@@ -413,24 +399,29 @@ const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
 const REPLACED_CACHE_OPTIONS = { maxEntries: 'it was removed: maxBytes limits the files' };
 const REPLACED_COMPRESS_OPTIONS = { minBytes: 'it was removed: files from 1 KiB are compressed' };
 
+/** Options that stay as they are. */
+type Unchanged =
+  | 'cleanUrls'
+  | 'redirect'
+  | 'fallthrough'
+  | 'dotfiles'
+  | 'lastModified'
+  | 'acceptRanges'
+  | 'listing'
+  | 'variants'
+  | 'setHeaders';
+
 /** The options of `staticFiles` after checks, with defaults filled in. */
-export interface StaticSettings {
+export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged>> {
   readonly html: boolean;
   /** File names to try for `dir/`; empty when `html` or the option `index` is false. */
   readonly index: readonly string[];
-  /** Whether a page has priority over a directory of the same name. */
-  readonly cleanUrls: boolean;
-  readonly redirect: boolean;
   /** URL path of the fallback page, with a leading slash. */
   readonly fallback: string | undefined;
   /** URL path of the page for 404 responses, with a leading slash. */
   readonly notFound: string | undefined;
-  readonly fallthrough: boolean;
-  readonly dotfiles: 'ignore' | 'deny' | 'allow';
   readonly followSymlinks: boolean;
   readonly etag: 'content' | 'stat' | 'none';
-  readonly lastModified: boolean;
-  readonly acceptRanges: boolean;
   readonly cacheControl: FileCacheControl;
   /** Extensions with a leading dot. */
   readonly extensions: readonly string[];
@@ -438,12 +429,7 @@ export interface StaticSettings {
   readonly compress: CompressSettings | undefined;
   readonly pages: PageSettings | undefined;
   readonly keep: KeepSettings | undefined;
-  /** Whether folders without an index file are listed. */
-  readonly listing: boolean;
-  /** Extensions of files that show the same in other formats, in the order of preference. */
-  readonly variants: readonly Variant[];
   readonly cache: CacheSettings;
-  readonly setHeaders: StaticFilesOptions['setHeaders'];
   /** Whether to refuse names that Windows maps to another file or to a device. */
   readonly rejectWindowsNames: boolean;
   /**
@@ -451,10 +437,6 @@ export interface StaticSettings {
    * requested often.
    */
   readonly maxEagerBodyBytes: number;
-  /** Files up to this size are hashed before the first response, larger ones in the background. */
-  readonly maxEagerHashBytes: number;
-  /** Larger files are not hashed: one request for a sparse file could keep the disk busy for hours. */
-  readonly maxHashBytes: number;
 }
 
 /** Checks the options of `staticFiles` and fills in defaults; a boolean is short for `{ html }`. */
@@ -462,53 +444,33 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
   const given = isBoolean(argument) ? { html: argument } : argument;
   assertCalled(STATIC_OPTIONS, given);
   const options = resolveOptions(STATIC_OPTIONS, given, RULES, REPLACED_OPTIONS);
-  const { cleanUrls, redirect, fallthrough, dotfiles, lastModified, acceptRanges, setHeaders } = options;
-  const { index, fallback, notFound } = options;
   const html = hasHtml(options);
   const named = [options.extensions || []].flat().map((extension) => `.${extension.replace(/^\./, '')}`);
   const cache = resolveCacheOptions(options.cache);
   const keep = resolveKeepOptions(options.keep, mayBeImmutable(options));
   const isLimited = options.cache !== false && options.cache?.maxFileBytes !== undefined;
-  const extensions = cleanUrls ? [...new Set(['.html', ...named])] : named;
   return {
+    ...options,
     html,
-    index: html ? [index ?? 'index.html'].flat().filter((name) => name !== false) : [],
-    cleanUrls,
-    redirect,
-    fallback: toUrlPath(fallback),
-    notFound: toUrlPath(notFound),
-    fallthrough,
-    dotfiles,
+    index: html ? [options.index ?? 'index.html'].flat().filter((name) => name !== false) : [],
+    fallback: toUrlPath(options.fallback),
+    notFound: toUrlPath(options.notFound),
     followSymlinks: options.symlinks === 'follow',
     etag: options.etag === false ? 'none' : options.etag === 'stat' ? 'stat' : 'content',
-    lastModified,
-    acceptRanges,
     cacheControl: cacheControlFor(options),
-    extensions,
+    extensions: options.cleanUrls ? [...new Set(['.html', ...named])] : named,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
     compress: withKept(resolveCompressOptions(options.compress), keep),
     pages: resolvePagesOptions(options.pages),
     keep,
-    variants: options.variants,
-    listing: options.listing,
     cache,
-    setHeaders,
     rejectWindowsNames: process.platform === 'win32',
     maxEagerBodyBytes: isLimited ? cache.maxFileBytes : MIB / 4,
-    maxEagerHashBytes: 8 * MIB,
-    maxHashBytes: 16_384 * MIB,
   };
 }
 
 /** Whether directories are pages. */
-function hasHtml({
-  html,
-  cleanUrls,
-  listing,
-  index,
-  fallback,
-  notFound,
-}: Pick<ResolvedOptions, 'html' | 'cleanUrls' | 'listing' | 'index' | 'fallback' | 'notFound'>): boolean {
+function hasHtml({ html, cleanUrls, listing, index, fallback, notFound }: ResolvedOptions): boolean {
   if (listing && html === false)
     throw optionError(
       STATIC_OPTIONS,
@@ -519,10 +481,7 @@ function hasHtml({
 }
 
 /** Whether the `Cache-Control` of some file may be immutable. */
-function mayBeImmutable({
-  cacheControl,
-  immutable,
-}: Pick<ResolvedOptions, 'cacheControl' | 'immutable'>): boolean {
+function mayBeImmutable({ cacheControl, immutable }: ResolvedOptions): boolean {
   if (isString(cacheControl))
     return Object.hasOwn(HASHED_FILES, cacheControl) || /\bimmutable\b/.test(cacheControl);
   return cacheControl === true ? immutable !== false : cacheControl !== false;
@@ -534,7 +493,7 @@ function withKept(
   keep: KeepSettings | undefined,
 ): CompressSettings | undefined {
   if (keep === undefined || compress?.dictionaries === undefined) return compress;
-  return { ...compress, dictionaries: { previous: [...compress.dictionaries.previous, keep.directory] } };
+  return { ...compress, dictionaries: [...compress.dictionaries, keep.directory] };
 }
 
 function toUrlPath(path: string | undefined): string | undefined {

@@ -4,6 +4,7 @@ import nodeModule from 'node:module';
 import { posix } from 'node:path';
 import type { RewritingStream } from 'parse5-html-rewriting-stream';
 import { codeOf, type Headers, writeReply } from '../http/reply.ts';
+import { decodePart } from '../http/routing.ts';
 import { optionError, wrongReturnValue } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import type { HeaderList, LoadedFile } from './cache.ts';
@@ -15,6 +16,7 @@ import type { PageSettings, StaticSettings } from './options.ts';
 import { type Parsed, type ParserClass, parsePage } from './parse-page.ts';
 import { extendPolicy, type InlineSources, refusesAttributes } from './policy.ts';
 import { warnOfSystem as warn } from './respond.ts';
+import { type FileVersion, versionId, withOpen } from './root.ts';
 import { walkFiles } from './tree.ts';
 
 const PACKAGE = 'parse5-html-rewriting-stream';
@@ -89,7 +91,7 @@ export class Pages {
       modules = await this.#modulesOf(filePath, parsed, dependencies);
       external.push(...Object.values(modules).map((each) => `'${each}'`));
     }
-    const nonce = csp?.nonce === undefined ? '' : ` nonce="${this.#placeholder}"`;
+    const nonce = !csp?.nonce ? '' : ` nonce="${this.#placeholder}"`;
     const map = importMapOf(parsed, modules);
     if (map !== undefined) {
       scripts.push(hashOf(map));
@@ -155,7 +157,7 @@ export class Pages {
     }
     if (!integrity) return;
     for (const { url, kind, hasIntegrity } of assets) {
-      if (kind === 'script' && !hasIntegrity && this.#pathsOf(filePath, url).length === 0)
+      if (kind === 'script' && !hasIntegrity && this.#pathOf(filePath, url) === undefined)
         yield `Integrity-Policy refuses the script ${url} of another origin; add its integrity to the page`;
     }
   }
@@ -175,13 +177,8 @@ export class Pages {
     const path = this.#files.pathOf(filePath);
     const found = await this.#files.stat(path);
     if (found?.kind !== 'file' || found.version.size > MAX_PAGE_BYTES) return undefined;
-    const file = await this.#files.open(path, found.version, this.#static);
-    if (file === undefined || 'kind' in file) return undefined;
-    try {
-      return await file.read(Number(found.version.size));
-    } finally {
-      file.close();
-    }
+    const size = Number(found.version.size);
+    return withOpen(this.#files, path, found.version, this.#static, (file) => file.read(size));
   }
 
   /** Adds `integrity` to the tags of own scripts and styles. Returns the hashes of the scripts as sources of a policy. */
@@ -213,7 +210,7 @@ export class Pages {
     const urls = assets.filter(({ isModule }) => isModule).map(({ url }) => url.replace(/[?#].*/, ''));
     const folders = new Set(urls.map((url) => url.slice(0, url.lastIndexOf('/') + 1)));
     for (const folder of folders) {
-      const path = this.#pathsOf(filePath, `${folder}x`)[0];
+      const path = this.#pathOf(filePath, `${folder}x`);
       if (path === undefined) continue;
       const below = path.slice(0, -1);
       const at = this.#files.pathOf(below);
@@ -233,31 +230,27 @@ export class Pages {
     return modules;
   }
 
-  /** The paths below the root that a URL in a page may have; none for a URL of another origin. */
-  #pathsOf(filePath: string, url: string): string[] {
+  /** The path below the root of a URL in a page; undefined for a URL of another origin. */
+  #pathOf(filePath: string, url: string): string | undefined {
     const base = `http://own.invalid${this.mount ?? ''}${encodeURI(filePath)}`;
-    if (!URL.canParse(url, base)) return [];
+    if (!URL.canParse(url, base)) return undefined;
     const { origin, pathname } = new URL(url, base);
-    if (origin !== 'http://own.invalid') return [];
+    if (origin !== 'http://own.invalid') return undefined;
     const mount = this.mount ?? '';
     const below = mount !== '' && pathname.startsWith(`${mount}/`) ? pathname.slice(mount.length) : pathname;
-    try {
-      return [posix.normalize(decodeURIComponent(below))];
-    } catch {
-      return [];
-    }
+    const decoded = decodePart(below);
+    return decoded && posix.normalize(decoded);
   }
 
   async #integrityOf(filePath: string, url: string, dependencies: Dependency[]): Promise<string | undefined> {
-    const [assetPath] = this.#pathsOf(filePath, url);
+    const assetPath = this.#pathOf(filePath, url);
     if (assetPath === undefined) return undefined;
     const path = this.#files.pathOf(assetPath);
     const found = await this.#files.stat(path);
     const isFixed = found !== undefined && /\bimmutable\b/.test(this.#static.cacheControl(assetPath) ?? '');
     if (!isFixed) dependencies.push({ path, version: found?.version });
     if (found?.kind !== 'file') return undefined;
-    const { ino, size, mtimeNs, ctimeNs, id } = found.version;
-    const version = id ?? [ino, size, mtimeNs, ctimeNs].join();
+    const version = versionId(found.version);
     const known = this.#hashes.get(path);
     if (known?.version === version) return known.integrity;
     const integrity = await this.#hash(path, found.version);
@@ -267,18 +260,17 @@ export class Pages {
     return integrity;
   }
 
-  async #hash(path: string, version: Dependency['version'] & object): Promise<string | undefined> {
-    const file = await this.#files.open(path, version, this.#static);
-    if (file === undefined || 'kind' in file) return undefined;
-    const chunks = file.chunks();
-    try {
-      const hash = createHash('sha384');
-      for await (const chunk of chunks) hash.update(chunk);
-      return `sha384-${hash.digest('base64')}`;
-    } finally {
-      await chunks.stop();
-      file.close();
-    }
+  #hash(path: string, version: FileVersion): Promise<string | undefined> {
+    return withOpen(this.#files, path, version, this.#static, async (file) => {
+      const chunks = file.chunks();
+      try {
+        const hash = createHash('sha384');
+        for await (const chunk of chunks) hash.update(chunk);
+        return `sha384-${hash.digest('base64')}`;
+      } finally {
+        await chunks.stop();
+      }
+    });
   }
 }
 

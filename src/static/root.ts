@@ -22,7 +22,7 @@ import { codeOf } from '../http/reply.ts';
 import { formatValue, optionError, wrongArgument } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { etagFromDigest, etagOfFile, readAsync, readBytes } from './hash.ts';
-import type { Dependency, Files, OpenedFile, PathStat } from './load.ts';
+import type { Dependency, Files, LinkSettings, OpenedFile, PathStat } from './load.ts';
 import type { StaticSettings } from './options.ts';
 
 /** Checks the `dir` argument. The directory must exist when the middleware is created. */
@@ -104,16 +104,16 @@ export class RootDirectory implements Files {
   async open(
     path: string,
     { dev }: FileVersion,
-    options: { followSymlinks: boolean },
+    settings: LinkSettings,
   ): Promise<ReadableFile | NotFound | undefined> {
     const file = await openLiteral(this, path, dev === this.localDevice);
     if (file !== undefined) return file;
-    const realPath = await resolveInsideRoot(this, path, options);
+    const realPath = await resolveInsideRoot(this, path, settings);
     return typeof realPath === 'string' ? openRealPath(realPath) : realPath;
   }
 
   /** Leaves out links that lead out of the root. A folder that is replaced meanwhile has no names. */
-  async names(folder: string, settings: StaticSettings): Promise<readonly string[] | undefined> {
+  async names(folder: string, settings: LinkSettings): Promise<readonly string[] | undefined> {
     try {
       const path = this.pathOf(folder.replace(/\/$/, ''));
       const realPath = await this.#realFolder(path, settings);
@@ -131,13 +131,13 @@ export class RootDirectory implements Files {
     }
   }
 
-  async #realFolder(path: string, settings: StaticSettings): Promise<string | undefined> {
+  async #realFolder(path: string, settings: LinkSettings): Promise<string | undefined> {
     if (path === withSeparator(this.path)) return this.resolve();
     const realPath = await resolveInsideRoot(this, path, settings);
     return typeof realPath === 'string' ? realPath : undefined;
   }
 
-  async resolvesTo(path: string, realPath: string, settings: StaticSettings): Promise<boolean> {
+  async resolvesTo(path: string, realPath: string, settings: LinkSettings): Promise<boolean> {
     return (await resolveInsideRoot(this, path, settings)) === realPath;
   }
 
@@ -211,7 +211,7 @@ function withSeparator(directory: string, separator: string = sep): string {
   return directory.endsWith(separator) ? directory : directory + separator;
 }
 
-async function leadsInside(root: RootDirectory, path: string, settings: StaticSettings): Promise<boolean> {
+async function leadsInside(root: RootDirectory, path: string, settings: LinkSettings): Promise<boolean> {
   const realPath = await resolveInsideRoot(root, path, settings).catch(() => undefined);
   return typeof realPath === 'string';
 }
@@ -235,6 +235,23 @@ export interface NotFound {
 
 export function notFound(reason: string, error?: Error): NotFound {
   return { kind: 'not-found', reason, error };
+}
+
+/** Opens a file that a stat has found, and closes it after its use; undefined if it has moved or may not be served. */
+export async function withOpen<T>(
+  files: Pick<Files, 'open'>,
+  path: string,
+  version: FileVersion,
+  settings: LinkSettings,
+  use: (file: OpenedFile) => Promise<T>,
+): Promise<T | undefined> {
+  const file = await files.open(path, version, settings);
+  if (file === undefined || 'kind' in file) return undefined;
+  try {
+    return await use(file);
+  } finally {
+    file.close();
+  }
 }
 
 /** A file that was opened to be read. The operations are synchronous where they take microseconds. */
@@ -375,14 +392,14 @@ async function isOpenAt(fd: number, realPath: string, actual: string | undefined
 async function resolveInsideRoot(
   root: RootDirectory,
   path: string,
-  options: { followSymlinks: boolean },
+  settings: LinkSettings,
 ): Promise<string | NotFound> {
   // The links of the root are resolved once, so that both steps see the same deployment if the root is
   // switched.
   const realRoot = await root.resolve();
   const relative = root.relative(path);
   const realPath = await realpath(withSeparator(realRoot) + relative);
-  if (!options.followSymlinks && !realPath.startsWith(withSeparator(realRoot))) {
+  if (!settings.followSymlinks && !realPath.startsWith(withSeparator(realRoot))) {
     return notFound('a symbolic link leads outside the root');
   }
   if (await isExactSpelling(realRoot, relative, realPath)) return realPath;
@@ -601,14 +618,15 @@ function isRecent(time: bigint, now: number): boolean {
   return Math.abs(now - Number(time / 1_000_000n)) < granularity;
 }
 
+/** A text that differs between two versions. */
+export const versionId = ({ size, mtimeNs, ctimeNs, ino, id }: FileVersion): string =>
+  id ?? [size, mtimeNs, ctimeNs, ino].join();
+
 /**
  * Creates an ETag from stat fields. Weak while another write could leave the timestamps unchanged. The fields are
  * hashed: clients need not know the inode and the times in nanoseconds.
  */
-export function etagOfVersion(
-  { size, mtimeNs, ctimeNs, ino, id }: FileVersion,
-  options: { weak: boolean },
-): string {
-  const hash = createHash('sha1').update(id ?? [size, mtimeNs, ctimeNs, ino].join());
-  return `${options.weak ? 'W/' : ''}${etagFromDigest(Number(size), hash)}`;
+export function etagOfVersion(version: FileVersion, options: { weak: boolean }): string {
+  const hash = createHash('sha1').update(versionId(version));
+  return `${options.weak ? 'W/' : ''}${etagFromDigest(Number(version.size), hash)}`;
 }

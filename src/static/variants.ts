@@ -9,7 +9,7 @@ import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import { hasDotSegment, isServedName } from './path.ts';
 import { mountSegmentWithoutSlash } from './respond.ts';
-import { isPermissionError } from './root.ts';
+import { isPermissionError, withOpen } from './root.ts';
 
 /** A file beside another one that shows the same in another format. */
 export interface Variant {
@@ -69,10 +69,7 @@ async function isServed(
 ): Promise<boolean> {
   if (version === undefined) return false;
   try {
-    const file = await files.open(path, version, settings);
-    if (file === undefined || 'kind' in file) return false;
-    file.close();
-    return true;
+    return (await withOpen(files, path, version, settings, async () => true)) === true;
   } catch (error) {
     if (isPermissionError(error)) return false;
     throw error;

@@ -207,17 +207,17 @@ it('staticFiles sends a file when the root is switched between resolving the roo
 it('a file that is replaced while it is loaded is cached with the version that was read', async () => {
   const folder = makeFolder({ 'www/a.txt': 'A', 'B.txt': 'B' });
   const root = `${folder}/www`;
-  const { stat } = promises;
-  const spy = jest.spyOn(promises, 'stat').mockImplementation(async (path, options) => {
-    const stats = await stat(path, options);
-    renameSync(`${root}/a.txt`, `${folder}/A.txt`);
-    copyFileSync(`${folder}/B.txt`, `${root}/a.txt`);
-    return stats;
-  });
-  const loaded = await loadFile(new RootDirectory(root), '/a.txt', resolveStaticOptions({}), {
+  class ReplacedFile extends RootDirectory {
+    override async stat(path: string): ReturnType<RootDirectory['stat']> {
+      const found = await super.stat(path);
+      renameSync(`${root}/a.txt`, `${folder}/A.txt`);
+      copyFileSync(`${folder}/B.txt`, `${root}/a.txt`);
+      return found;
+    }
+  }
+  const loaded = await loadFile(new ReplacedFile(root), '/a.txt', resolveStaticOptions({}), {
     isPopular: false,
   });
-  spy.mockRestore();
   const read = statSync(`${root}/a.txt`, { bigint: true });
   expect(loaded).toMatchObject({ kind: 'file', uncompressed: { body: Buffer.from('B') } });
   expect(Object(loaded).dependencies).toMatchObject([
