@@ -8,7 +8,6 @@ import {
   GraphQLString,
   type ValidationRule,
 } from 'graphql';
-import { Redis } from 'ioredis';
 import { type GraphQLOptions, graphqlHTTP, Upload } from '../middleware/graphql.ts';
 import { attachSubscriptions } from '../middleware/subscriptions.ts';
 import type { ErrorReporter } from '../types/graphql.ts';
@@ -184,8 +183,9 @@ it.each(each)('when %s, one error is logged over %s by default', async (_name, t
   ]);
 });
 
+const store = { get: reject, set: reject };
+
 async function requestFromStore(onError?: (error: unknown) => void): Promise<void> {
-  const store = Object.assign(new Redis({ lazyConnect: true }), { get: reject });
   const handler = graphqlHTTP(schema, { documents: { apq: { store } }, onError });
   const { port } = await serve(handler);
   const extensions = { persistedQuery: { version: 1, sha256Hash: '0'.repeat(64) } };

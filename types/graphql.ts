@@ -398,13 +398,21 @@ export type DocumentSource =
   | ReadonlyMap<string, string>
   | FindDocument;
 
+/**
+ * A store that several processes share. It gets one key per hash.
+ */
+export interface PersistedQueryStore {
+  get(key: string): Promise<string | null | undefined>;
+  set(key: string, value: string, unit: 'PX', milliseconds: number): Promise<unknown>;
+}
+
 /** Options of automatic persisted queries. */
 export interface PersistedQueryOptions {
   /**
-   * A Redis that several processes share. If it fails or is slow, the query counts as not found.
+   * A Redis, or another store that several processes share. If it fails or is slow, the query counts as not found.
    * @default none: the document cache of this process
    */
-  store?: RedisSource | undefined;
+  store?: RedisSource | PersistedQueryStore | undefined;
   /**
    * The time until the store forgets a query. Each registration begins them again.
    * @default 86_400_000 (a day)

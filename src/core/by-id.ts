@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { GraphQLSchema } from 'graphql';
 import type { ErrorDetails, MaybePromise } from '../../types/connect.ts';
-import type { FindDocument } from '../../types/graphql.ts';
+import type { FindDocument, PersistedQueryStore } from '../../types/graphql.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import { timeoutRule } from '../execution/deadline.ts';
 import {
@@ -30,7 +30,7 @@ import {
   wrongReturnValue,
 } from '../options/rules.ts';
 import { DOCUMENT_OPTIONS, PERSISTED_QUERY_OPTIONS } from '../options/scopes.ts';
-import { redisRule } from '../redis/clients.ts';
+import { isRedis, redisRule } from '../redis/clients.ts';
 import { documentNotFound, documentNotTrusted, notFound, notSupported } from './document-id.ts';
 import { createPrepare, type Prepare } from './documents.ts';
 import { selectEngine } from './engines.ts';
@@ -253,7 +253,7 @@ type TrustedSource =
 
 /** The options of automatic persisted queries after checks. */
 export interface PersistedQuerySettings {
-  readonly store: RedisSource | undefined;
+  readonly store: RedisSource | PersistedQueryStore | undefined;
   readonly ttl: number;
   readonly timeout: number;
   readonly prefix: string;
@@ -293,7 +293,11 @@ const rules: Rules<Given> = {
 };
 
 const apqRules: Rules<PersistedQuerySettings> = {
-  store: redisRule,
+  store: rule<PersistedQuerySettings['store']>(
+    undefined,
+    isEither(isRedis, (value) => isObject(value) && isFunction(value['get']) && isFunction(value['set'])),
+    `an object with the functions "get" and "set", or ${redisRule.accepted}`,
+  ),
   ttl: duration(24 * 60 * 60 * 1000),
   timeout: delay(200),
   prefix: rule('espalier:apq:', isString, 'a string'),

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { RedisSource } from '../../types/redis.ts';
+import type { PersistedQueryStore } from '../../types/graphql.ts';
 import type { PreparedOperation, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
 import { withTimeLimit } from '../http/timers.ts';
 import { isString, settle } from '../options/rules.ts';
-import type { RedisCommands } from '../redis/clients.ts';
+import { isRedis, type RedisCommands } from '../redis/clients.ts';
 import { commandsOf } from '../redis/commands.ts';
 import type { PersistedQuerySettings } from './by-id.ts';
 import { type DocumentReference, hashMismatch, notFound } from './document-id.ts';
@@ -117,39 +117,51 @@ const PAUSE = 1000;
 /** The maximum number of requests that wait for the store. */
 const MAX_WAITING = 1000;
 
-/** A Redis of several processes that never fails: without it, every query is unknown. */
+const storeIn = (redis: RedisCommands): PersistedQueryStore => ({
+  async get(key) {
+    const text = await redis.send({ name: 'get', keys: [key] });
+    return isString(text) ? text : undefined;
+  },
+  set: (key, ...args) => redis.send({ name: 'set', keys: [key], args }),
+});
+
+/** A store of several processes that never fails: without the store, every query is unknown. */
 export class SharedStore {
   readonly #settings: PersistedQuerySettings;
-  readonly #redis: RedisCommands;
+  readonly #store: PersistedQueryStore;
   readonly #onError: (error: unknown) => void;
   #waiting = 0;
   #pausedUntil = 0;
 
-  constructor(store: RedisSource, settings: PersistedQuerySettings, onError: (error: unknown) => void) {
-    this.#redis = commandsOf(store);
+  constructor(
+    store: NonNullable<PersistedQuerySettings['store']>,
+    settings: PersistedQuerySettings,
+    onError: (error: unknown) => void,
+  ) {
+    this.#store = isRedis(store) ? storeIn(commandsOf(store)) : store;
     this.#settings = settings;
     this.#onError = onError;
   }
 
-  /** Returns a stored query; undefined if there is none, or if Redis fails or is slow. */
+  /** Returns a stored query; undefined if there is none, or if the store fails or is slow. */
   async get(hash: string): Promise<string | undefined> {
-    const found = await this.#run('get', hash);
-    return isString(found) ? found : undefined;
+    const found = await this.#run((key) => this.#store.get(key), hash);
+    return typeof found === 'string' ? found : undefined;
   }
 
-  /** Stores a query. Does not wait for Redis. */
+  /** Stores a query. Does not wait for the store. */
   set(hash: string, query: string): void {
-    void this.#run('set', hash, query, 'PX', this.#settings.ttl);
+    void this.#run((key) => this.#store.set(key, query, 'PX', this.#settings.ttl), hash);
   }
 
-  /** Runs a command. A Redis that does not reply is not used for a while: its client may queue all commands. */
-  async #run(name: string, hash: string, ...args: readonly (string | number)[]): Promise<unknown> {
+  /** Runs a command. A store that does not reply is not used for a while: its client may queue all commands. */
+  async #run(command: (key: string) => Promise<unknown>, hash: string): Promise<unknown> {
     if (this.#waiting >= MAX_WAITING || performance.now() < this.#pausedUntil) return undefined;
     this.#waiting += 1;
     const { prefix, timeout } = this.#settings;
     const late = (): Error => new Error(`no reply within ${timeout} ms`);
     try {
-      return await withTimeLimit(this.#redis.send({ name, keys: [prefix + hash], args }), timeout, late);
+      return await withTimeLimit(Promise.resolve(command(prefix + hash)), timeout, late);
     } catch (error) {
       this.#fail(error);
       return undefined;

@@ -78,7 +78,7 @@ function isRedisUrl(text: unknown): boolean {
 }
 
 /** Whether a value is a Redis in one of its forms. */
-function isRedis(value: unknown): value is RedisSource {
+export function isRedis(value: unknown): value is RedisSource {
   if (!isObject(value)) return isRedisUrl(value);
   if (isFunction(value['credentials'])) return isRedisUrl(value['url']);
   return isFunction(value['duplicate']) && (isNodeRedis(value) || isString(value['status']));
