@@ -2,7 +2,7 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup, CachePubSub, CacheStore } from '../../types/response-cache.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
 import { startTimeLimit } from '../http/timers.ts';
-import { isThenable, settle } from '../options/rules.ts';
+import { isListOf, isObject, isString, isThenable, settle } from '../options/rules.ts';
 import { SharedMemoryStore } from './invalidations.ts';
 import { MemoryStore } from './memory-store.ts';
 
@@ -47,14 +47,11 @@ export class GuardedStore {
 
   /** Returns the entry of a compressed result, which is not a miss if it does not exist. */
   getEncoded(key: string): MaybePromise<EncodedEntry | undefined> {
-    return settle(
-      this.#limit(() => this.#store.get(key), UNAVAILABLE),
-      (lookup) => lookup.entry && this.#count(lookup).entry,
-    );
+    return settle(this.#lookUp(key), (lookup) => lookup.entry && this.#count(lookup).entry);
   }
 
   get(key: string): MaybePromise<CacheLookup> {
-    const found = this.#limit(() => this.#store.get(key), UNAVAILABLE);
+    const found = this.#lookUp(key);
     return isThenable(found) ? found.then((lookup) => this.#count(lookup)) : this.#count(found);
   }
 
@@ -100,6 +97,10 @@ export class GuardedStore {
     });
   }
 
+  #lookUp(key: string): MaybePromise<CacheLookup> {
+    return this.#limit(() => settle(this.#store.get(key), checkLookup), UNAVAILABLE);
+  }
+
   #limit<T>(use: () => MaybePromise<T>, unavailable: T): MaybePromise<T> {
     if (this.#suspendedUntil !== undefined) {
       if (performance.now() < this.#suspendedUntil) return unavailable;
@@ -138,6 +139,25 @@ export class GuardedStore {
     });
   }
 }
+
+/** A store of the application with an error must not fail requests. */
+function checkLookup(lookup: CacheLookup): CacheLookup {
+  if (isObject(lookup) && (lookup.entry === undefined || isEntry(lookup.entry))) return lookup;
+  throw new TypeError('The store of the option "responseCache.store" has returned a wrong lookup or entry');
+}
+
+function isEntry(entry: Partial<CacheEntry> | null): boolean {
+  const { body, policy } = entry ?? {};
+  return (
+    (isString(body) || Buffer.isBuffer(body)) &&
+    isObject(policy) &&
+    isTexts(policy['tags']) &&
+    isTexts(policy['vary']) &&
+    [entry?.storedAt, entry?.lifetime, entry?.expires].every(Number.isFinite)
+  );
+}
+
+const isTexts = isListOf(isString);
 
 /** Creates a store in the memory of the process; with a pubsub, invalidations reach all processes. */
 export function createProcessStore(maxBytes: number, pubsub: CachePubSub | undefined): CacheStore {

@@ -120,6 +120,30 @@ describe('GuardedStore', () => {
     await expect(store.invalidate(['a'])).rejects.toThrow('down');
   });
 
+  it.each<[string, unknown]>([
+    ['nothing', undefined],
+    ['null', null],
+    ['a text', 'x'],
+    ['an entry that is null', { entry: null, version: 1 }],
+    ['an entry without a policy', { entry: { ...ENTRY, policy: undefined }, version: 1 }],
+    ['an entry without a body', { entry: { ...ENTRY, body: undefined }, version: 1 }],
+    ['an entry with a body of another type', { entry: { ...ENTRY, body: { a: 1 } }, version: 1 }],
+    ['an entry without a time', { entry: { ...ENTRY, storedAt: 'now' }, version: 1 }],
+    ['an entry without tags', { entry: { ...ENTRY, policy: { ...ENTRY.policy, tags: null } }, version: 1 }],
+    [
+      'an entry with other tags',
+      { entry: { ...ENTRY, policy: { ...ENTRY.policy, tags: [{}] } }, version: 1 },
+    ],
+  ])('a store that returns %s counts as unavailable, and the error is reported', async (_name, value) => {
+    const get = (): CacheLookup => value as CacheLookup;
+    expect(guard({ get }).get('k')).toEqual({ entry: undefined, version: undefined });
+    expect(await guard({ get: async () => get() }).get('k')).toEqual({
+      entry: undefined,
+      version: undefined,
+    });
+    expect(errors.map(String)).toEqual(Array(2).fill(expect.stringContaining('"responseCache.store"')));
+  });
+
   it('a result counts as stored only if the store has returned true', async () => {
     for (const value of [undefined, 'OK', 1] as unknown[]) {
       const set = (): boolean => value as boolean;
