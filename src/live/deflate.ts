@@ -6,6 +6,47 @@ import { Messages } from './queue.ts';
 // makes the compressed body of an event equal for all sockets. Only the text around it differs, such as the id of the
 // operation: a stored block before the body and one behind it (RFC 1951 §3.2.4) contain it as it is.
 
+/**
+ * The parameters of an acceptable offer, and their values (RFC 7692 §7.1). A smaller window for our messages would need
+ * other bytes than those of all sockets.
+ */
+const PARAMETERS = new Map([
+  ['server_no_context_takeover', /^$/],
+  ['client_no_context_takeover', /^$/],
+  ['server_max_window_bits', /^15$/],
+  ['client_max_window_bits', /^(?:[89]|1[0-5])?$/],
+]);
+/** 4 KiB, which contain most operations: while a socket is open, ws keeps the window of its messages in memory. */
+const CLIENT_WINDOW_BITS = 12;
+
+/**
+ * Returns the first acceptable offer of a client, as we agree to it; undefined if there is none. ws would refuse the
+ * upgrade for an offer that the RFC lets a server decline.
+ */
+export function agreedOffer(header: string | undefined): string | undefined {
+  for (const offer of header?.split(',') ?? []) {
+    const agreed = agreeTo(offer);
+    if (agreed !== undefined) return agreed;
+  }
+  return undefined;
+}
+
+function agreeTo(offer: string): string | undefined {
+  const [name, ...parameters] = offer.split(';').map((part) => part.trim());
+  const values = new Map<string, string>();
+  for (const parameter of parameters) {
+    const [, key = '', , value = ''] = /^(\w+)(?:=("?)(\d+)\2)?$/.exec(parameter) ?? [];
+    if (values.has(key) || PARAMETERS.get(key)?.test(value) !== true) return undefined;
+    values.set(key, value);
+  }
+  if (name !== 'permessage-deflate') return undefined;
+  const ours = values.has('server_max_window_bits') ? '; server_max_window_bits=15' : '';
+  const theirs = values.get('client_max_window_bits');
+  // A client with a smaller window needs no limit. Its zlib may even exceed 8 bits by one.
+  const isLimited = theirs !== undefined && (theirs === '' || Number(theirs) > CLIENT_WINDOW_BITS);
+  return `${name}${ours}${isLimited ? `; client_max_window_bits=${CLIENT_WINDOW_BITS}` : ''}`;
+}
+
 /** Smaller events of several sockets are sent as they are. */
 const MIN_SHARED = 128;
 /** Smaller bodies of one socket are sent as they are: the compression costs more than the bytes. */

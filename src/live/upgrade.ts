@@ -11,6 +11,7 @@ import { toError } from '../http/reply.ts';
 import { isOwnOrigin, publicHostOf, type Settings } from '../http/routing.ts';
 import { assertSync, isThenable } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import { agreedOffer } from './deflate.ts';
 import { graphqlWs } from './protocols.ts';
 import {
   createUpgradeResponse,
@@ -137,6 +138,9 @@ export class UpgradeHandler {
     }
     const { middleware, perMessageDeflate } = this.#settings;
     const open = { hasContext: middleware.length > 0, deflates: perMessageDeflate === 'shared' };
+    if (open.deflates) {
+      req.headers['sec-websocket-extensions'] = agreedOffer(req.headers['sec-websocket-extensions']);
+    }
     try {
       server.handleUpgrade(req, socket, head, (websocket) => this.#target.open(websocket, req, socket, open));
     } catch (error) {
@@ -351,8 +355,6 @@ async function loadWebSocketServer(
     perMessageDeflate: perMessageDeflate === 'shared' && {
       serverNoContextTakeover: true,
       clientNoContextTakeover: true,
-      // A client with a smaller window gets its messages as they are.
-      serverMaxWindowBits: 15,
       threshold: Number.MAX_SAFE_INTEGER,
       concurrencyLimit: 10,
     },

@@ -1,6 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { constants, deflateRawSync, inflateRawSync } from 'node:zlib';
 import { createClient } from 'graphql-ws';
 import { WebSocket as UndiciSocket } from 'undici';
 import WebSocket from 'ws';
@@ -8,95 +6,41 @@ import { launch } from '../chromium.ts';
 import { connect, LEGACY, MODERN, ready } from '../subscriptions/client.ts';
 import { EVENTS, events, received, sharedByAll } from '../subscriptions/connect-clients.ts';
 import { serve, stopAll, until } from '../subscriptions/serve.ts';
-import { frame, TEXT, upgradeRequest, wire } from '../subscriptions/wire.ts';
+import { TEXT } from '../subscriptions/wire.ts';
+import { closePeers, FIN, inflate, Peer, RSV1 } from './peer.ts';
 
 jest.setTimeout(60_000);
-/** Sockets that do not answer when the server closes. */
-const sockets: Awaited<ReturnType<typeof wire>>[] = [];
 afterEach(async () => {
-  for (const { socket } of sockets.splice(0)) socket.destroy();
+  closePeers();
   await stopAll();
 });
 
-async function open(...args: Parameters<typeof wire>) {
-  const socket = await wire(...args);
-  sockets.push(socket);
-  return socket;
-}
-
 const SHARED = { ...sharedByAll, perMessageDeflate: 'shared' } as const;
-const OFFER = { 'Sec-WebSocket-Protocol': MODERN, 'Sec-WebSocket-Extensions': 'permessage-deflate' };
 const story = (index: number): string => `event ${index} `.repeat(200);
-
-/** The frames in bytes of a server, without a mask. */
-function framesOf(bytes: Buffer): { readonly first: number; readonly payload: Buffer }[] {
-  const frames = [];
-  for (let at = bytes.indexOf('\r\n\r\n') + 4; at < bytes.length; ) {
-    const short = (bytes[at + 1] as number) & 127;
-    const [length, head] =
-      short < 126
-        ? [short, 2]
-        : short === 126
-          ? [bytes.readUInt16BE(at + 2), 4]
-          : [Number(bytes.readBigUInt64BE(at + 2)), 10];
-    frames.push({ first: bytes[at] as number, payload: bytes.subarray(at + head, at + head + length) });
-    at += head + length;
-  }
-  return frames;
-}
-
-const TAIL = Buffer.from([0, 0, 0xff, 0xff]);
-const inflate = (payload: Buffer): string =>
-  inflateRawSync(Buffer.concat([payload, TAIL]), { finishFlush: constants.Z_SYNC_FLUSH }).toString();
-
-/** Opens a socket of raw bytes with a subscription. */
-async function rawSubscriber(port: number, id: string, extensions = 'permessage-deflate') {
-  const headers = { ...OFFER, 'Sec-WebSocket-Extensions': extensions };
-  const raw = await open(port, false, upgradeRequest(headers));
-  const [head] = (await raw.until('\r\n\r\n')).toString('latin1').split('\r\n\r\n');
-  raw.socket.write(frame(TEXT, '{"type":"connection_init"}'));
-  await raw.until('connection_ack');
-  raw.socket.write(frame(TEXT, JSON.stringify(events(id))));
-  return { ...raw, head: head as string };
-}
-
-/** Waits for the frames behind the acknowledgement until one of them matches. */
-async function frameOf(
-  raw: Awaited<ReturnType<typeof wire>>,
-  match: (frame: { readonly first: number; readonly payload: Buffer }) => boolean = () => true,
-) {
-  for (;;) {
-    const found = framesOf(await raw.until('connection_ack'))
-      .slice(1)
-      .find(match);
-    if (found !== undefined) return found;
-    await once(raw.socket, 'data');
-  }
-}
 
 describe("perMessageDeflate: 'shared'", () => {
   it('a shared event is compressed once: the frames of sockets differ only in the id of the operation', async () => {
     const served = await serve(SHARED);
-    const pair = [await rawSubscriber(served.port, 'first'), await rawSubscriber(served.port, 'other')];
+    const [first, other] = [
+      await Peer.ready(served.port, 'permessage-deflate'),
+      await Peer.ready(served.port, 'permessage-deflate'),
+    ];
+    first.sendPlain(JSON.stringify(events('first')));
+    other.sendPlain(JSON.stringify(events('other')));
     await until(() => served.subscriptions.stats().operations === 2);
     served.live.publish('a', story(1));
-    const frames = [];
-    for (const [index, socket] of pair.entries()) {
-      expect(socket.head).toMatch(
-        /permessage-deflate; server_no_context_takeover; client_no_context_takeover/,
-      );
-      const event = await frameOf(socket);
-      expect(event.first).toBe(0xc1);
-      expect(JSON.parse(inflate(event.payload))).toEqual({
+    const frames = [await first.frame(), await other.frame()] as const;
+    for (const [index, { first: bits, payload }] of frames.entries()) {
+      expect(bits).toBe(FIN | RSV1 | TEXT);
+      expect(JSON.parse(inflate(payload))).toEqual({
         id: index === 0 ? 'first' : 'other',
         type: 'next',
         payload: { data: { events: story(1) } },
       });
-      frames.push(event.payload);
+      expect(payload.length).toBeLessThan(200);
     }
-    const [one, two] = frames as [Buffer, Buffer];
-    expect(one.length).toBeLessThan(200);
-    expect(one.toString('latin1').replace('first', 'other')).toBe(two.toString('latin1'));
+    const [one, two] = frames.map(({ payload }) => payload.toString('latin1'));
+    expect(one?.replace('first', 'other')).toBe(two);
   });
 
   it('sockets with and without the extension get the same events, in both subprotocols', async () => {
@@ -120,35 +64,6 @@ describe("perMessageDeflate: 'shared'", () => {
     expect(received(plain, '1')).toEqual(texts);
     expect(received(deflated, '2')).toEqual(texts);
     expect(received(legacy, '3')).toEqual(texts);
-  });
-
-  it.each([
-    ['server_max_window_bits=15', 0xc1],
-    ['client_max_window_bits', 0xc1],
-    ['client_max_window_bits=9; server_no_context_takeover', 0xc1],
-    // A smaller window would need other bytes: such a client gets its messages as they are.
-    ['server_max_window_bits=9', 0x81],
-    ['server_max_window_bits=7', 0x81],
-    ['server_max_window_bits=abc', 0x81],
-    ['unknown_parameter', 0x81],
-    ['server_no_context_takeover; server_no_context_takeover', 0x81],
-  ])('the offer permessage-deflate; %s gets events whose first byte is %d', async (parameters, first) => {
-    const served = await serve(SHARED);
-    const headers = { ...OFFER, 'Sec-WebSocket-Extensions': `permessage-deflate; ${parameters}` };
-    const raw = await open(served.port, false, upgradeRequest(headers));
-    const answer = (await raw.until('\r\n\r\n')).toString('latin1');
-    // ws refuses what the RFC forbids, with 400.
-    if (answer.startsWith('HTTP/1.1 400')) {
-      expect(first).toBe(0x81);
-      return;
-    }
-    raw.socket.write(frame(TEXT, '{"type":"connection_init"}'));
-    await raw.until('connection_ack');
-    raw.socket.write(frame(TEXT, JSON.stringify(events('1'))));
-    await until(() => served.subscriptions.stats().operations === 1);
-    served.live.publish('a', story(1));
-    const event = await frameOf(raw);
-    expect(event.first).toBe(first);
   });
 
   it('private results of every size arrive complete, compressed from a kibibyte on', async () => {
@@ -198,31 +113,6 @@ describe("perMessageDeflate: 'shared'", () => {
       await until(() => received(client, `id ${index}`).length === texts.length);
       expect(received(client, `id ${index}`)).toEqual(texts);
     }
-  });
-
-  it('operations of clients may be compressed, also in fragments, and broken ones close only their socket', async () => {
-    const served = await serve(SHARED);
-    const query = JSON.stringify({ id: 'q', type: 'subscribe', payload: { query: '{ hello }' } });
-    const bytes = deflateRawSync(query, { finishFlush: constants.Z_SYNC_FLUSH }).subarray(0, -4);
-    const raw = await rawSubscriber(served.port, 'e');
-    const first = frame(TEXT, bytes.subarray(0, 10), false);
-    first[0] = 0x41;
-    raw.socket.write(Buffer.concat([first, frame(0, bytes.subarray(10))]));
-    await raw.until('"id":"q"');
-    for (const [broken, code] of [
-      [Buffer.from([0xff, 0xff, 0xff, 0x07]), 1007],
-      [undefined, 1002],
-    ] as const) {
-      const other = await rawSubscriber(served.port, 'x');
-      const sent =
-        broken === undefined ? Buffer.concat([frame(TEXT, 'a', false), frame(0, 'b')]) : frame(TEXT, broken);
-      // RSV1 on a continuation is an error of the protocol (RFC 7692 section 6.1).
-      sent[broken === undefined ? 7 : 0] = broken === undefined ? 0xc0 : 0xc1;
-      other.socket.write(sent);
-      await other.until(Buffer.from([0x88, 0x02, code >> 8, code & 255]) as never);
-    }
-    served.live.publish('a', story(2));
-    await frameOf(raw, ({ first: byte }) => byte === 0xc1);
   });
 });
 

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { format } from 'node:util';
-import { deflateRawSync } from 'node:zlib';
 import { debug } from '../../src/diagnostics/logging.ts';
 import { connect, handshake, MODERN, ready } from './client.ts';
 import { type Served, serve, serveOpen, serveReady, stopAll, until } from './serve.ts';
@@ -139,22 +138,6 @@ describe.each([
       client.socket.destroy();
     }
     await expectStillServing(served);
-  });
-});
-
-describe('permessage-deflate', () => {
-  it('permessage-deflate inflates no more than limits.messageBytes', async () => {
-    const served = await serve({ perMessageDeflate: 'shared' });
-    const extension = { 'Sec-WebSocket-Extensions': 'permessage-deflate; client_no_context_takeover' };
-    const headers = { 'Sec-WebSocket-Protocol': MODERN, ...extension };
-    const client = await wire(served.port, false, upgradeRequest(headers));
-    await client.until('permessage-deflate');
-    const compressedZeros = deflateRawSync(Buffer.alloc(64 * 1024 * 1024, ' '));
-    const bytes = frame(TEXT, compressedZeros);
-    bytes[0] = 0xc1;
-    client.socket.write(bytes);
-    await client.until(Buffer.from([0x88, 0x02, 1009 >> 8, 1009 & 255]));
-    await until(() => served.subscriptions.stats().connections === 0);
   });
 });
 
