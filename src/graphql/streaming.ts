@@ -121,10 +121,11 @@ export class Streaming {
   }
 
   /** Sends a single result to a client that accepts streams only. */
-  sendWhole({ req, res }: Exchange, payload: string): void {
+  sendWhole(exchange: Exchange, payload: string): void {
+    const { req, res } = exchange;
     const framing = this.#framingFor(req.headers.accept);
     if (framing === undefined || res.headersSent || res.destroyed) return;
-    const writer = new StreamWriter(res, framing);
+    const writer = new StreamWriter(res, framing, this.#compression?.encodingFor(exchange));
     writer.open(200);
     writer.send(payload);
     writer.end();

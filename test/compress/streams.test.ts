@@ -107,6 +107,7 @@ describe('the option compress and streams', () => {
   it('a stream ends complete, with its coding', async () => {
     const { url } = await serve();
     const stream = await open(url, { 'accept-encoding': 'gzip' }, '{"query":"{ double(n: 4) }"}');
+    expect(stream.coding).toBe('gzip');
     await once(stream.res, 'end');
     await until(() => stream.text.endsWith('event: complete\ndata:\n\n'));
     expect(stream.text).toContain('{"data":{"double":8}}');

@@ -3,7 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { meros } from 'meros/browser';
 import type { ConcreteRequest, INetwork } from 'relay-runtime';
-import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
+import { codedFetch } from '../compress/coded-fetch.ts';
 import { snippets } from '../snippets.ts';
 import { incrementalSchema, V17 } from '../streaming/incremental-schema.ts';
 import { type Served, serve, stopAll } from '../streaming/serve.ts';
@@ -15,9 +16,9 @@ afterEach(async () => {
   await stopAll();
 });
 
-async function serveIncremental() {
+async function serveIncremental(options: GraphQLOptions = {}) {
   const { schema, calls } = incrementalSchema();
-  const handler = graphqlHTTP(schema, { graphiql: false, onError: false });
+  const handler = graphqlHTTP(schema, { graphiql: false, onError: false, ...options });
   const server = createServer((req, res) => handler(req, res));
   await once(server.listen(0, '127.0.0.1'), 'listening');
   closing.push(() => {
@@ -119,6 +120,37 @@ describe('Apollo Client over HTTP', () => {
     );
     client.stop();
   });
+});
+
+describe('Apollo Client and compressed responses', () => {
+  it.each(['@apollo/client/core', 'apollo-client3/core'] as const)(
+    '%s reads compressed results, events and deferred payloads',
+    async (name) => {
+      const { ApolloClient, gql, HttpLink, InMemoryCache } = await import(name);
+      const clientOf = (uri: string, options: object = {}) =>
+        new ApolloClient({
+          link: new HttpLink({ uri, fetch: codedFetch }),
+          cache: new InMemoryCache(),
+          ...options,
+        });
+      const served = await serve({ compress: true });
+      const client = clientOf(served.url);
+      const { data } = await client.query({ query: gql('{ big(bytes: 5000) }') });
+      expect(data).toEqual({ big: 'x'.repeat(5000) });
+      await subscribes(served, () => client.subscribe({ query: gql(SUBSCRIPTION) }));
+      client.stop();
+      const { Defer20220824Handler } = await import('@apollo/client/incremental');
+      const { uri, calls } = await serveIncremental({ compress: { minBytes: 0 } });
+      const handlers =
+        name === '@apollo/client/core' ? { incrementalHandler: new Defer20220824Handler() } : {};
+      const deferring = clientOf(uri, handlers);
+      await defers(
+        () => deferring.watchQuery({ query: gql(DEFERRED) }),
+        () => calls.release(),
+      );
+      deferring.stop();
+    },
+  );
 });
 
 /** The network of docs/streaming.md, with the packages that it imports. */
