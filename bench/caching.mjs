@@ -1,4 +1,5 @@
 // The response cache: hits next to fixed buffers and the response caches of Yoga and Apollo Server; the cost of misses.
+import { brotliCompressSync, brotliDecompressSync } from 'node:zlib';
 import { runTopic } from './harness.mjs';
 
 process.env.NODE_ENV = 'production';
@@ -43,11 +44,20 @@ const pathOf = (from) =>
   `/graphql?query=${encodeURIComponent(QUERY)}&variables=${encodeURIComponent(JSON.stringify({ from }))}`;
 const HEADERS = { accept: 'application/json', 'apollo-require-preflight': '1' };
 
-async function fixed(count) {
+async function bodyOf(count) {
   const { graphql } = await import('graphql');
   const source = '{ items(from: 0) { id name price stock sold } }';
-  const body = Buffer.from(JSON.stringify(await graphql({ schema: await makeSchema(count), source })));
+  return Buffer.from(JSON.stringify(await graphql({ schema: await makeSchema(count), source })));
+}
+
+async function fixed(count) {
+  const body = await bodyOf(count);
   return (_req, res) => res.end(body);
+}
+
+async function fixedBrotli(count) {
+  const body = brotliCompressSync(await bodyOf(count));
+  return (_req, res) => res.setHeader('content-encoding', 'br').end(body);
 }
 
 async function onExpress(handler) {
@@ -124,13 +134,27 @@ const contestants = {
   'espalier, miss with headers, all stored (createServer)': () => inServer({ ...LARGE, httpCache: true }),
 };
 
+/** Hits of a result that is stored compressed. */
+const compressed = {
+  'a fixed Buffer, brotli (node:http)': () => bothSizes(fixedBrotli),
+  'espalier, hit, brotli (createServer)': () => inServer({ responseCache: true, compress: true }),
+  'espalier, hit with headers, brotli (createServer)': () =>
+    inServer({ responseCache: true, httpCache: true, compress: true }),
+  'a fixed Buffer, brotli (Express)': async () => onExpress(await bothSizes(fixedBrotli)),
+  'espalier, hit, brotli (Express)': async () =>
+    onExpress(await bothSizes((count) => espalier(count, { responseCache: true, compress: true }))),
+};
+const BROTLI = { ...HEADERS, 'accept-encoding': 'br' };
+const BROTLI_RATIOS = ['a fixed Buffer, brotli (node:http)', 'a fixed Buffer, brotli (Express)'];
+
 const isMiss = (name) => /miss|no cache|espalier, headers/.test(name);
 const hits = Object.keys(contestants).filter((name) => !isMiss(name));
 const misses = Object.keys(contestants).filter(isMiss);
 
-function checkItems(count) {
-  return ({ body }, contestant) => {
-    const { data } = JSON.parse(body);
+function checkItems(count, coding) {
+  return ({ headers, body }, contestant) => {
+    if (headers['content-encoding'] !== coding) throw new Error(`${contestant}: the coding is not ${coding}`);
+    const { data } = JSON.parse(coding === 'br' ? brotliDecompressSync(body) : body);
     if (data.items.length !== count) throw new Error(`${contestant} sent ${data.items.length} items`);
   };
 }
@@ -152,7 +176,7 @@ export const topic = {
     '@apollo/server-plugin-response-cache',
   ],
   ratios: ['a fixed Buffer (node:http)', 'a fixed Buffer (Express)'],
-  contestants,
+  contestants: { ...contestants, ...compressed },
   loads: [
     {
       name: 'hit, 20 × 5',
@@ -184,6 +208,20 @@ export const topic = {
       check: checkItems(SIZES.large),
       contestants: hits,
       count: 8000,
+    },
+    {
+      name: 'hit, brotli, 20 × 5',
+      requests: [{ path: pathOf(0), headers: BROTLI }],
+      check: checkItems(SIZES.small, 'br'),
+      contestants: Object.keys(compressed),
+      ratios: BROTLI_RATIOS,
+    },
+    {
+      name: 'hit, brotli, 2000 × 5',
+      requests: [{ path: pathOf(0), headers: { ...BROTLI, 'x-size': 'large' } }],
+      check: checkItems(SIZES.large, 'br'),
+      contestants: Object.keys(compressed),
+      ratios: BROTLI_RATIOS,
     },
     {
       name: 'miss, 20 × 5',

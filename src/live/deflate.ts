@@ -85,40 +85,27 @@ function compressedOf(body: Buffer): Buffer | false {
   return bytes;
 }
 
-/** The text of an envelope as stored blocks. */
-class StoredEnvelope implements Envelope {
-  readonly before: string;
-  readonly after: string;
-  readonly droppable = false;
-  readonly firstByte = FIN_TEXT_RSV1;
-
-  constructor({ before, after }: Envelope) {
-    this.before = stored(before);
-    // The receiver adds 00 00 ff ff to the message: with this byte an empty block (RFC 7692 §7.2.2).
-    this.after = `${stored(after)}\0`;
-  }
-}
-
-/** A block of at most 65 535 bytes as they are, one character per byte. An envelope is much shorter. */
+/** A block of at most 65 535 bytes as they are, one character per byte: an id has at most 256 characters. */
 function stored(text: string): string {
   if (text === '') return '';
   const [low, high] = [text.length & 0xff, text.length >>> 8];
   return `\0${String.fromCharCode(low, high, low ^ 0xff, high ^ 0xff)}${text}`;
 }
 
-const storedEnvelopes = new WeakMap<Envelope, StoredEnvelope>();
+/** The texts around all messages of an operation, as stored blocks. */
+const storedEnvelopes = new WeakMap<Envelope, Envelope>();
 
-/** The texts of an operation are those of all its messages. */
-function storedOf(envelope: Envelope): StoredEnvelope {
+function storedOf(envelope: Envelope): Envelope {
   let found = storedEnvelopes.get(envelope);
   if (found === undefined) {
-    found = new StoredEnvelope(envelope);
+    const before = stored(envelope.before);
+    // The receiver adds 00 00 ff ff to the message: with this byte an empty block (RFC 7692 §7.2.2).
+    const after = `${stored(envelope.after)}\0`;
+    found = { before, after, droppable: false, firstByte: FIN_TEXT_RSV1 };
     storedEnvelopes.set(envelope, found);
   }
   return found;
 }
-
-const MAX_STORED = 0xffff;
 
 /** Returns the messages with the bodies that are worth it compressed. */
 export function deflated(messages: Messages): Messages {
@@ -126,8 +113,7 @@ export function deflated(messages: Messages): Messages {
   for (let i = 0; i < messages.bodies.length; i++) {
     const body = messages.bodies[i] as Buffer;
     const envelope = messages.envelopes[i] as Envelope;
-    const isShort = envelope.before.length <= MAX_STORED && envelope.after.length <= MAX_STORED;
-    const bytes = isShort && compressedOf(body);
+    const bytes = compressedOf(body);
     if (bytes === false) result.push(envelope, body);
     else result.push(storedOf(envelope), bytes);
   }

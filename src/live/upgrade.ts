@@ -357,6 +357,8 @@ async function loadWebSocketServer(
       clientNoContextTakeover: true,
       threshold: Number.MAX_SAFE_INTEGER,
       concurrencyLimit: 10,
+      // Of the memory that a socket keeps once its client has compressed a message; 16 KiB by default.
+      zlibInflateOptions: { chunkSize: 4096 },
     },
     // Uses the client's order. Without a common subprotocol the socket is accepted and closed with 4406,
     // which clients can read, unlike a refused handshake.
