@@ -16,6 +16,7 @@ import {
 import { assertRuntimeType, notIterable, wrongTypeError } from '../execution/completion-errors.ts';
 import { V17 } from '../execution/graphql-version.ts';
 import { type ErrorMode, isThenable } from '../execution/types.ts';
+import { stepOf } from '../options/rules.ts';
 import type { Compiler, Program } from './compile.ts';
 import {
   addError,
@@ -377,7 +378,7 @@ const iterate: (ex: Execution, values: Iterable<unknown>, visit: Visit) => void 
       const iterator = values[Symbol.iterator]();
       try {
         let index = 0;
-        for (let step = iterator.next(); !step.done; step = iterator.next()) visit(step.value, index++);
+        for (let step = nextOf(iterator); !step.done; step = nextOf(iterator)) visit(step.value, index++);
       } catch (caught) {
         drain(ex, iterator);
         throw caught;
@@ -394,11 +395,13 @@ const iterate: (ex: Execution, values: Iterable<unknown>, visit: Visit) => void 
       }
     };
 
+const nextOf = (iterator: Iterator<unknown>): IteratorResult<unknown> => stepOf(iterator.next());
+
 // The list has failed already: only its first error is reported.
 function drain(ex: Execution, iterator: Iterator<unknown>): void {
   const ignore = (): void => undefined;
   try {
-    for (let step = iterator.next(); !step.done; step = iterator.next()) {
+    for (let step = nextOf(iterator); !step.done; step = nextOf(iterator)) {
       if (isThenable(step.value)) step.value.then(ignore, ignore);
       else ignoreRejections(ex, step.value);
     }
@@ -476,7 +479,7 @@ function onStep(iteration: Iteration, result: IteratorResult<unknown>): void {
   let value: unknown;
   try {
     // Any truthy `done` ends an iteration. The result of a faulty iterator may be null, or have getters that throw.
-    if (result.done) {
+    if (stepOf(result).done) {
       if (ex.finished) ignoreRejections(ex, result.value);
       else endList(iteration);
       return;

@@ -16,6 +16,7 @@ import {
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { StreamedResults } from '../../types/operation.ts';
+import { stepOf } from '../options/rules.ts';
 import { coordinates, errorsText, toGraphQLError } from './graphql-error.ts';
 import { optionalExport, V17 } from './graphql-version.ts';
 import { type Caller, executeGuarded } from './guard.ts';
@@ -315,7 +316,7 @@ async function firstOf(results: MaskedResults, signal: AbortSignal | undefined):
   else signal?.addEventListener('abort', onAbort, { once: true });
   const { done, value } = await results.nextResult();
   signal?.removeEventListener('abort', onAbort);
-  if (done === true) throw new TypeError('The engine returned an async iterable without a result');
+  if (done) throw new TypeError('The engine returned an async iterable without a result');
   return results.outcomeOf(value);
 }
 
@@ -339,12 +340,12 @@ class MaskedResults implements RemainingResults {
 
   async nextResult(): Promise<IteratorResult<unknown>> {
     if (this.#isReturned) return { done: true, value: undefined };
-    return this.#iterator.next();
+    return stepOf(await this.#iterator.next());
   }
 
   async next(): Promise<IteratorResult<string, undefined>> {
     const { done, value } = await this.nextResult();
-    return done === true ? { done, value: undefined } : { done: false, value: this.#format(value) };
+    return done ? { done, value: undefined } : { done: false, value: this.#format(value) };
   }
 
   /** Calls `return` of the iterator once. */

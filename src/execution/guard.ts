@@ -44,7 +44,7 @@ import {
   type OperationTypeNode,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import { settle } from '../options/rules.ts';
+import { settle, stepOf } from '../options/rules.ts';
 import {
   assertRuntimeType,
   noSource,
@@ -431,7 +431,7 @@ class HeldItems implements AsyncIterator<unknown> {
   }
 
   async #read(): Promise<IteratorResult<unknown>> {
-    const { done, value } = await this.#iterator.next();
+    const { done, value } = stepOf(await this.#iterator.next());
     if (done) return { done, value };
     const item: unknown = isThenable(value) ? await settledItem(value) : value;
     const { items } = this.#shape;

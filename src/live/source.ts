@@ -19,7 +19,7 @@ import {
   type PreparedOperation,
   type RequestError,
 } from '../execution/types.ts';
-import { settle } from '../options/rules.ts';
+import { settle, stepOf } from '../options/rules.ts';
 import { returnSource, type Source } from '../pubsub/cursor.ts';
 import { type OperationCursors, withCursor } from './cursors.ts';
 
@@ -94,9 +94,9 @@ export function consumeSource(
     const inputsFor = createEventInputs(consumer, prepared);
     const steps = new LoopSteps();
     for (;;) {
-      const { done, value, cursor }: EventResult<unknown> = await iterator.next();
+      const { done, value, cursor }: EventResult<unknown> = stepOf(await iterator.next());
       if (released) return;
-      if (done === true) break;
+      if (done) break;
       let waiting = steps.next() ?? consumer.waitForDrain();
       for (; waiting !== undefined; waiting = consumer.waitForDrain()) {
         await waiting;

@@ -249,6 +249,11 @@ export const isThenable = <T>(value: MaybePromise<T>): value is Promise<T> =>
 /** Calls `next` with a value, or later with that of a promise: what is there already waits for no microtask. */
 export const settle = <T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> =>
   isThenable(value) ? value.then(next) : next(value);
+/** Checks what `next()` of an iterator returned: the loop over a number would have no end. `done` of null throws itself. */
+export function stepOf<T>(result: T): T {
+  if (typeof result === 'object' || typeof result === 'function' || result === undefined) return result;
+  throw new TypeError(`An iterator returned ${formatValue(result)} from next(), which must be an object`);
+}
 export const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0;
 export const isPositive = (value: unknown): value is number => isCount(value) && value > 0;

@@ -1,6 +1,6 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import type { EventResult, EventStream } from '../../types/pubsub.ts';
-import { isFunction, wrongArgument } from '../options/rules.ts';
+import { isFunction, stepOf, wrongArgument } from '../options/rules.ts';
 import { PUBSUB_OPTIONS } from '../options/scopes.ts';
 import { joinCursors, Progress, resultOf, returnSource, type Source } from './cursor.ts';
 
@@ -25,8 +25,8 @@ export function filter<T>(
   assertFunction('filter', 'test', test);
   const pull = async (): Promise<EventResult<T>> => {
     for (;;) {
-      const result = await source.next();
-      if (result.done === true || (await test(result.value))) return result;
+      const result = stepOf(await source.next());
+      if (result.done || (await test(result.value))) return result;
     }
   };
   return new DerivedStream([source], pull, positionsOf(source));
@@ -44,8 +44,8 @@ export function map<T, R>(
   const source = open('map', 'stream', stream);
   assertFunction('map', 'transform', transform);
   const pull = async (): Promise<EventResult<R>> => {
-    const result: EventResult<T> = await source.next();
-    return result.done === true ? result : resultOf(await transform(result.value), result.cursor);
+    const result: EventResult<T> = stepOf(await source.next());
+    return result.done ? result : resultOf(await transform(result.value), result.cursor);
   };
   return new DerivedStream([source], pull, positionsOf(source));
 }
@@ -69,7 +69,7 @@ export function merge<T>(...streams: readonly AsyncIterable<T>[]): EventStream<T
       const arrival = await arrivals.next();
       if (arrival === undefined) return { value: undefined, done: true };
       const { source, result } = arrival;
-      if (result.done === true) continue;
+      if (result.done) continue;
       if (result.cursor === undefined) return result;
       progress.get(source)?.deliver(result.cursor);
       const cursors = sources.map((each) => progress.get(each)?.cursor);
@@ -134,14 +134,14 @@ class Arrivals<T> {
       });
     }
     const arrival = this.#queue.shift()?.();
-    if (arrival !== undefined && arrival.result.done !== true) this.#ready.push(arrival.source);
+    if (arrival !== undefined && !arrival.result.done) this.#ready.push(arrival.source);
     return arrival;
   }
 
   async #request(source: Source<T>): Promise<void> {
     try {
-      const result = await source.next();
-      if (result.done === true) this.#running--;
+      const result = stepOf(await source.next());
+      if (result.done) this.#running--;
       this.#queue.push(() => ({ source, result }));
     } catch (error) {
       this.#queue.push(() => {
@@ -222,7 +222,7 @@ export class DerivedStream<T> implements EventStream<T> {
     try {
       const result = await this.#pull();
       this.#waiting.delete(waiter);
-      if (result.done === true) this.#end();
+      if (result.done) this.#end();
       waiter.resolve(result);
     } catch (error) {
       this.#waiting.delete(waiter);

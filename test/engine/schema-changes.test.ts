@@ -270,6 +270,19 @@ it.each<[string, () => object]>([
   expect(others[0]).toBe(first);
 });
 
+// graphql-js 17 reads it for ever.
+it('the engine ends a list whose iterator returns a number in place of a step', async () => {
+  const schema = schemaOf('type Query { both: [Int], items: [Int] }', {
+    'Query.both': () => iterable(() => 5),
+    'Query.items': () => ({ [Symbol.iterator]: () => ({ next: () => 5 }) }),
+  });
+  const { body } = await prepare(engines.compiled, schema, '{ both items }')({});
+  expect(JSON.parse(body.toString())).toMatchObject({
+    data: { both: null, items: null },
+    errors: [{ path: [expect.any(String)] }, { path: [expect.any(String)] }],
+  });
+});
+
 it.each([[42], [null], [undefined], [{}], [Symbol.iterator.description]])(
   'the engine reports an error with the message %p like graphql-js',
   async (message) => {

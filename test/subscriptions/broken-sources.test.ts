@@ -1,5 +1,6 @@
 import { GraphQLError, GraphQLInt, GraphQLObjectType, GraphQLSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { filter, map, merge } from '../../middleware/pubsub.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { SubscriptionOptions } from '../../types/subscriptions.ts';
 import { LEGACY, listen, MODERN, ready } from './client.ts';
@@ -8,12 +9,8 @@ import { inProduction, NOTHING, until } from './serve.ts';
 const stops = inProduction();
 
 /** A source whose `next` rejects, with a `return` that no asynchronous generator has. */
-const brokenSource = (members: object): object => ({
-  [Symbol.asyncIterator]() {
-    return this;
-  },
-  next: () => Promise.reject(new Error('secret')),
-  ...members,
+const brokenSource = (members: object): AsyncIterable<unknown> => ({
+  [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error('secret')), ...members }),
 });
 
 const thrower = (value: unknown) => (): never => {
@@ -26,6 +23,12 @@ const SOURCES: [string, () => object][] = [
   ['throws in "return"', () => brokenSource({ return: thrower(new Error('secret')) })],
   ['throws in "next" and "return"', () => brokenSource({ next: thrower(1), return: thrower(2) })],
   ['has a "return" that is not a function', () => brokenSource({ return: 1 })],
+  ['returns a number from "next"', () => brokenSource({ next: () => 5 })],
+  ['resolves to a text in "next"', () => brokenSource({ next: async () => 'secret' })],
+  ['resolves to null in "next"', () => brokenSource({ next: async () => null })],
+  ['is filtered and has no object', () => filter(brokenSource({ next: async () => 5 }), () => true)],
+  ['is mapped and has no object', () => map(brokenSource({ next: async () => 5 }), String)],
+  ['is merged and has no object', () => merge(brokenSource({ next: async () => 5 }))],
 ];
 
 const cyclic: Record<string, unknown> = {};
