@@ -3,6 +3,7 @@ import { isAscii } from 'node:buffer';
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { constants } from 'node:os';
+import type { NextFunction } from '../../types/connect.ts';
 import { readError, writeLog } from '../diagnostics/logging.ts';
 
 /** Headers of a reply, by lower-case name. */
@@ -359,6 +360,19 @@ export function isAborted(res: ServerResponse): boolean {
 export function startedBefore(failure: string): Error {
   const message = `${failure}: earlier middleware has started the response`;
   return Object.assign(new Error(message), { code: 'ERR_HTTP_HEADERS_SENT' });
+}
+
+/**
+ * Whether other code has begun a response, which then gets no reply. If it has not ended it, the error goes to `next`; in
+ * a server without `next` the response is destroyed.
+ */
+export function wasStarted(res: ServerResponse, failure: string, next: NextFunction | undefined): boolean {
+  if (!res.headersSent) return false;
+  if (res.writableEnded) return true;
+  const error = startedBefore(failure);
+  if (next === undefined) destroyIncomplete(res, error);
+  else next(error);
+  return true;
 }
 
 /** An error code of RST_STREAM (RFC 9113 §7). */

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise, Middleware, NextFunction } from '../../types/connect.ts';
 import type { InspectOptions } from '../../types/inspect.ts';
 import { isDevelopment, noteInspectOff } from '../diagnostics/logging.ts';
-import { type Reply, toError, withVary, writeReply } from '../http/reply.ts';
+import { type Reply, toError, wasStarted, withVary, writeReply } from '../http/reply.ts';
 import { pathOf } from '../http/routing.ts';
 import { isString, optionalFunction, resolveOptions, rule, wrongReturnValue } from '../options/rules.ts';
 import { INSPECT_OPTIONS } from '../options/scopes.ts';
@@ -30,9 +30,17 @@ export function createInspect(given: InspectOptions | undefined): Middleware {
   const page = createPage(title);
   return (req: ConnectRequest, res, next) => {
     const respond = respondTo(req, res, { recorder, page });
-    if (respond === undefined) next();
-    else if (guard === undefined) respond();
-    else runGuard(guard, req, { allowed: respond, refused: () => writeReply(req, res, FORBIDDEN), next });
+    if (respond === undefined) {
+      next();
+      return;
+    }
+    const unlessStarted = (send: () => void) => (): void => {
+      if (!wasStarted(res, 'inspect cannot send its page', next)) send();
+    };
+    const allowed = unlessStarted(respond);
+    const refused = unlessStarted(() => writeReply(req, res, FORBIDDEN));
+    if (guard === undefined) allowed();
+    else runGuard(guard, req, { allowed, refused, next });
   };
 }
 

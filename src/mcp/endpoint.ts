@@ -9,7 +9,15 @@ import { offeredTools } from '../diagnostics/registry.ts';
 import { inTime } from '../execution/deadline.ts';
 import type { ErrorOrigin } from '../execution/types.ts';
 import { createBodyReader, drainRequest, isParsed } from '../http/body.ts';
-import { HttpError, type Reply, toError, writeReply } from '../http/reply.ts';
+import {
+  destroyIncomplete,
+  HttpError,
+  type Reply,
+  startedBefore,
+  toError,
+  wasStarted,
+  writeReply,
+} from '../http/reply.ts';
 import {
   createHostCheck,
   type HostCheck,
@@ -179,6 +187,7 @@ class Endpoint {
       next();
       return;
     }
+    if (wasStarted(res, 'mcp cannot send a result', next)) return;
     const refusal = this.#refusalOf(req, isMetadata ? ['GET', 'HEAD'] : ['POST']);
     if (refusal !== undefined) {
       drainRequest(req, res);
@@ -210,6 +219,10 @@ class Endpoint {
     // The status depends on the result: a stream begins before the tool has run.
     const chunks = response.body?.getReader();
     const first = await chunks?.read();
+    if (res.headersSent) {
+      await chunks?.cancel();
+      throw startedBefore('mcp cannot send a result');
+    }
     if (exchange.refused !== undefined && this.#settings.resourceMetadata !== undefined) {
       await chunks?.cancel();
       writeReply(req, res, this.#challenge(req, exchange.refused));
@@ -241,14 +254,14 @@ class Endpoint {
   }
 
   #fail(req: IncomingMessage, res: ServerResponse, error: unknown): void {
-    if (res.destroyed || res.closed) return;
-    if (HttpError.is(error)) {
+    if (res.destroyed || res.closed || res.writableEnded) return;
+    if (HttpError.is(error) && !res.headersSent) {
       drainRequest(req, res);
       writeReply(req, res, jsonRpcError(error.status, error.message));
       return;
     }
     this.#core.reportError(error, originOf(req));
-    if (res.headersSent) res.destroy();
+    if (res.headersSent) destroyIncomplete(res);
     else writeReply(req, res, jsonRpcError(500, 'Internal server error'));
   }
 }

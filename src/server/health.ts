@@ -3,6 +3,7 @@ import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2Session } from 'node:http2';
 import type { Server, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { NextFunction } from '../../types/connect.ts';
 import type {
   DrainOptions,
   HealthOptions,
@@ -13,7 +14,7 @@ import type {
 } from '../../types/server.ts';
 import { debug } from '../diagnostics/logging.ts';
 import { readProcessStats } from '../diagnostics/stats.ts';
-import { writeReply } from '../http/reply.ts';
+import { wasStarted, writeReply } from '../http/reply.ts';
 import { closeParts } from '../http/server-parts.ts';
 import { delay, type Rules, resolveOptions } from '../options/rules.ts';
 import { SERVER_OPTIONS } from '../options/scopes.ts';
@@ -30,8 +31,8 @@ export function addHealth<S extends Server>(server: S, options: HealthOptions): 
   const health = new Health(server, options);
   const members: ServerHealth = {
     ready: () => health.ready(),
-    liveness: (req, res) => send(req, res, health.isDraining ? DRAINING : { status: 'live' }),
-    readiness: (req, res) => void health.readiness().then((report) => send(req, res, report)),
+    liveness: (...exchange) => send(health.isDraining ? DRAINING : { status: 'live' }, ...exchange),
+    readiness: (...exchange) => void health.readiness().then((report) => send(report, ...exchange)),
     drain: (given) => health.drain(given),
     stats: () => health.stats(),
   };
@@ -125,7 +126,13 @@ class Health {
   }
 }
 
-function send(req: IncomingMessage, res: ServerResponse, report: Report): void {
+function send(
+  report: Report,
+  req: IncomingMessage,
+  res: ServerResponse,
+  next: NextFunction | undefined,
+): void {
+  if (wasStarted(res, `the server cannot send its state (${report.status})`, next)) return;
   const headers: Record<string, string> = {
     'content-type': 'application/json; charset=utf-8',
     'cache-control': 'no-store',
