@@ -62,11 +62,11 @@ export function pageRenderer(
 ${tags(escapeHtml(base))}
 </head>
 <body>
-<div id="graphiql">
+<main id="graphiql">
 <p class="loading" role="status">Loading ${title}\u2026</p>
 <p class="loading late">This takes longer than expected. The files of this page are at <code>${escapeHtml(base)}</code>. Check
 the browser's network panel for failed requests.</p>
-</div>
+</main>
 <noscript><p>${title} needs JavaScript.</p></noscript>
 </body>
 </html>

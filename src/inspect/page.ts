@@ -146,7 +146,10 @@ const heads = (names: readonly string[]): string =>
   names
     .map((name) => {
       const [, text = '', classes = ''] = /^([^.]*)(?:\.(.*))?$/.exec(name) ?? [];
-      return `<th scope="col"${classes === '' ? '' : ` class="${classes.replaceAll('.', ' ')}"`}>${text && `<button type="button">${text}</button>`}</th>`;
+      const attribute = classes === '' ? '' : ` class="${classes.replaceAll('.', ' ')}"`;
+      // The bars have no heading.
+      if (text === '') return `<td${attribute}></td>`;
+      return `<th scope="col"${attribute}><button type="button">${text}</button></th>`;
     })
     .join('');
 

@@ -230,6 +230,12 @@ describe('the guard', () => {
   });
 });
 
+it('every heading of the tables of inspect has a text', async () => {
+  const { text } = await request(express().use(inspect())).get('/').set('accept', 'text/html');
+  expect(text.match(/<th[^>]*><button type="button">[^<]+<\/button><\/th>/g)?.length).toBeGreaterThan(10);
+  expect(text).not.toMatch(/<th[^>]*><\/th>/);
+});
+
 it('inspect escapes its title', async () => {
   const app = express().use(inspect({ title: '<script>alert(1)</script> & "co"' }));
   const { text } = await request(app).get('/').set('accept', 'text/html');
