@@ -7,8 +7,10 @@ import {
   type FieldNode,
   type GraphQLField,
   type GraphQLFieldResolver,
+  type GraphQLInterfaceType,
   type GraphQLResolveInfo,
   type GraphQLSchema,
+  isInterfaceType,
   isObjectType,
 } from 'graphql';
 import type { ResolveMany } from '../../types/graphql.ts';
@@ -34,6 +36,7 @@ export function hasBatchResolvers(schema: GraphQLSchema): boolean {
   if (found === undefined) {
     found = false;
     for (const type of Object.values(schema.getTypeMap())) {
+      if (isInterfaceType(type)) assertNowhere(type, schema);
       if (!isObjectType(type)) continue;
       for (const field of Object.values(type.getFields())) {
         if (batchResolverOf(field, type) === undefined) continue;
@@ -44,6 +47,22 @@ export function hasBatchResolvers(schema: GraphQLSchema): boolean {
     usesBatches.set(schema, found);
   }
   return found;
+}
+
+/** Fields of an interface are never resolved. Tools may have copied its members to those of the object types. */
+function assertNowhere(type: GraphQLInterfaceType, schema: GraphQLSchema): void {
+  const isGiven = (field: Field | undefined): boolean =>
+    field !== undefined && (memberOf(field) ?? null) !== null;
+  for (const field of Object.values(type.getFields())) {
+    if (!isGiven(field)) continue;
+    const missing = schema.getPossibleTypes(type).find((each) => !isGiven(each.getFields()[field.name]));
+    if (missing === undefined) continue;
+    const [own, other] = [type, missing].map(({ name }) => `${name}.${field.name}`);
+    throw optionError(
+      RESOLVE_MANY,
+      `${own} is a field of an interface, which has no resolver; set it on the fields of the object types, such as ${other}`,
+    );
+  }
 }
 
 /** A library that wraps `resolve`, for example to check the caller, would have no effect. */

@@ -355,6 +355,14 @@ describe('a wrong resolveMany', () => {
       schemaOf({ author: 'authors' }),
       /that of Article\.author is "authors"; accepted: a function/,
     ],
+    [
+      'on a field of an interface',
+      schemaOf(
+        {},
+        { Node: { __resolveType: () => 'Author', id: { extensions: { resolveMany: manyAuthors } } } },
+      ),
+      /Node\.id is a field of an interface.* such as A\w+\.id/,
+    ],
     ['beside "resolve"', both, /Article\.author has "resolve" too; remove one of them/],
   ])(
     '%s is refused when the handler is created, and when the schema is replaced',
