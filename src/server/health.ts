@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2Session } from 'node:http2';
 import type { Server, Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextImmediate, setTimeout as sleep } from 'node:timers/promises';
 import type { NextFunction } from '../../types/connect.ts';
 import type {
   DrainOptions,
@@ -211,12 +211,34 @@ interface HttpServer extends Server {
 }
 
 /** Closes a server with its parts. Resolves when every connection is closed. */
+/** Milliseconds in which a server that is to be closed accepts connections that arrive without a pause. */
+const LAST_ACCEPTS = 500;
+
+/**
+ * Accepts the connections that wait in the kernel, which would be reset with their requests when the server closes. They
+ * are all accepted when none was for a whole iteration of the event loop.
+ */
+async function acceptWaiting(server: Server): Promise<void> {
+  const end = performance.now() + LAST_ACCEPTS;
+  let quiet = 0;
+  const onConnection = (): void => {
+    quiet = 0;
+  };
+  server.on('connection', onConnection);
+  // The first of two immediates may run before the event loop has looked for connections.
+  while (quiet++ < 2 && performance.now() < end) await nextImmediate();
+  server.off('connection', onConnection);
+}
+
 async function drainServer(
   server: HttpServer,
   connections: Connections,
   { delay, timeout }: { readonly delay: number; readonly timeout: number },
 ): Promise<void> {
-  if (delay > 0) await sleep(delay);
+  if (delay > 0) {
+    await sleep(delay);
+    await acceptWaiting(server);
+  }
   const closed = new Promise<void>((resolve) => {
     // A server that does not listen calls back with an error, but may have connections.
     server.close(() => resolve());

@@ -452,3 +452,22 @@ it('stats() contains the delay by a resolver that blocks the event loop', async 
   await new Promise((resolve) => setTimeout(resolve, 60));
   expect(server.stats().eventLoop.max).toBeGreaterThan(100);
 });
+
+it('drain answers requests on connections that wait in the kernel when its delay ends', async () => {
+  const server = createServer(express().use((_req, res) => void res.end('late')));
+  await listen(server);
+  const drained = server.drain({ delay: 50 });
+  const answers = Array.from({ length: 50 }, async () => {
+    const socket = connect(portOf(server), '127.0.0.1');
+    socket.end('GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
+    let text = '';
+    for await (const chunk of socket) text += chunk;
+    return text.slice(0, 15);
+  });
+  // The event loop is busy until the delay is over, so that it accepts none of them before.
+  await new Promise(process.nextTick);
+  const end = performance.now() + 100;
+  while (performance.now() < end);
+  expect(new Set(await Promise.all(answers))).toEqual(new Set(['HTTP/1.1 200 OK']));
+  await drained;
+});
