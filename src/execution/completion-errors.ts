@@ -80,10 +80,6 @@ export const notIterable = (field: string): GraphQLError =>
 export const wrongTypeError = (name: string, value: unknown, nodes: Nodes): GraphQLError =>
   serverError(`Expected value of type "${name}" but got: ${inspect(value)}.`, nodes);
 
-/** The error of a subscription whose resolver returned no source. */
-export const noSource = (value: unknown): GraphQLError =>
-  serverError(`Subscription field must return Async Iterable. Received: ${inspect(value)}.`);
-
 /** The result of a type resolver, the value that it was called with, and the coordinate of the field. */
 interface ResolvedName {
   readonly name: unknown;

@@ -35,7 +35,6 @@ import {
   isDirective,
   isEnumType,
   isIntrospectionType,
-  isLeafType,
   isListType,
   isNonNullType,
   isObjectType,
@@ -45,14 +44,6 @@ import {
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import { settle, stepOf } from '../options/rules.ts';
-import {
-  assertRuntimeType,
-  noSource,
-  notIterable,
-  OUTPUT_METHOD,
-  toOutput,
-  wrongTypeError,
-} from './completion-errors.ts';
 import { noteThrown } from './graphql-error.ts';
 import { optionalExport, V17 } from './graphql-version.ts';
 import { watchLoads } from './n-plus-one.ts';
@@ -120,38 +111,19 @@ export function executeGuarded<Result = MaybePromise<ExecutionResult>>(
   }
 }
 
-/**
- * Guards the resolver that opens the source of a subscription: graphql 17 throws a GraphQLError if it returns another
- * value. Changes `args`.
- */
+/** Releases the source of a subscription that is opened after the signal was aborted: graphql 17 ignores it. Changes `args`. */
 export function guardSource(args: ExecutionArgs): void {
-  const { schema, fieldResolver, subscribeFieldResolver } = args;
+  const { schema, fieldResolver } = args;
   args.schema = guardedSchema(schema, fieldResolver ?? defaultFieldResolver, {
     caller: undefined,
     readsLater: false,
   });
-  const { abortSignal } = args as { readonly abortSignal?: AbortSignal };
-  args.subscribeFieldResolver = (...call) => {
-    const source = sourceOf(subscribeFieldResolver ?? defaultFieldResolver, call);
-    return settle(source, (opened) => {
-      // graphql-js ignores a source that is opened after the signal was aborted.
-      if (abortSignal?.aborted === true) returnLate(opened);
-      return opened;
-    });
-  };
 }
 
 function returnLate(source: unknown): void {
   if (!isObject(source) || !(Symbol.asyncIterator in source)) return;
   const iterator = (source as object as AsyncIterable<unknown>)[Symbol.asyncIterator]();
   new Promise((resolve) => resolve(iterator.return?.())).catch(() => undefined);
-}
-
-function sourceOf(resolve: Resolver, call: Parameters<Resolver>): unknown {
-  return settle(callResolver(resolve, ...call), (value) => {
-    if (value instanceof Error || (isObject(value) && Symbol.asyncIterator in value)) return value;
-    return noSource(value);
-  });
 }
 
 function trackField(info: GraphQLResolveInfo, source: unknown): void {
@@ -162,8 +134,6 @@ function trackField(info: GraphQLResolveInfo, source: unknown): void {
 
 /** The properties of a list type that decide how its values are guarded. */
 interface ListShape {
-  /** The coordinate of the field. */
-  readonly field: string;
   /** Whether graphql 16 gets the lists in another form. An error of an item that is not required ends at the item. */
   readonly isGuarded: boolean;
   readonly hasRequiredItems: boolean;
@@ -178,14 +148,14 @@ const isPlainType = (type: GraphQLOutputType): boolean =>
   isEnumType(type) || isSpecifiedScalarType(type as GraphQLNamedType);
 
 /** The shape of a list type; undefined for other types. */
-function listShape(type: GraphQLOutputType, field: string): ListShape | undefined {
+function listShape(type: GraphQLOutputType): ListShape | undefined {
   const list = getNullableType(type);
   if (!isListType(list)) return undefined;
   const hasRequiredItems = isNonNullType(list.ofType);
-  const items = listShape(list.ofType, field);
+  const items = listShape(list.ofType);
   const isGuarded = hasRequiredItems || items !== undefined;
   const hasPlainItems = isPlainType(getNullableType(list.ofType));
-  return { field, isGuarded, hasRequiredItems, hasPlainItems, items };
+  return { isGuarded, hasRequiredItems, hasPlainItems, items };
 }
 
 const isObject = (value: unknown): value is object =>
@@ -198,22 +168,9 @@ let openList: GuardedList | undefined;
 function guardValue(value: unknown, shape: ListShape | undefined): unknown {
   if (isThenable(value))
     return openList === undefined && shape === undefined ? value : new GuardedPromise(value, shape, openList);
-  if (shape === undefined || mayBeList(value)) {
-    return shape?.isGuarded === true && isObject(value) && Symbol.iterator in value
-      ? new GuardedList(value as Iterable<unknown>, shape)
-      : value;
-  }
-  return notIterable(shape.field);
-}
-
-/** Whether a value of a list field is a list, or none that graphql-js refuses because it is not iterable. */
-function mayBeList(value: unknown): boolean {
-  if (!isObject(value)) return value === null || value === undefined;
-  try {
-    return Symbol.iterator in value || (V17 && Symbol.asyncIterator in value) || value instanceof Error;
-  } catch {
-    return true; // a trap of a proxy, which throws again when graphql-js reads it
-  }
+  return shape?.isGuarded === true && isObject(value) && Symbol.iterator in value
+    ? new GuardedList(value as Iterable<unknown>, shape)
+    : value;
 }
 
 /**
@@ -318,45 +275,23 @@ class GuardedPromise {
 
 /** Guards the value of a list field for graphql 17, which handles the promises of arrays and iterators itself. */
 function guardList17(value: unknown, shape: ListShape, info: GraphQLResolveInfo, isItem = false): unknown {
-  const onList = (list: unknown): void => {
-    if (guardList17(list, shape, info, isItem) !== list) refuseLater(info, shape);
-  };
+  const onList = (list: unknown): unknown => guardList17(list, shape, info, isItem);
   if (types.isPromise(value)) {
     // Called before graphql-js reads the list.
-    then.call(value, onList, noop);
+    then.call(then.call(value, onList), undefined, noop);
     return value;
   }
   if (isThenable(value)) return withObserver(value, onList);
-  if (!mayBeList(value)) return notIterable(shape.field);
   if (!isObject(value)) return value;
   if (isAborted(info)) new UnusedValues().ignoreItems(value);
   else {
     if (Array.isArray(value) && shape.items !== undefined) {
-      for (const item of value) guardItem17(item, shape.items, info);
+      for (const item of value) guardList17(item, shape.items, info, true);
       new UnusedValues().ignoreItems(value);
     }
     if (shape.hasRequiredItems && Symbol.asyncIterator in value) holdItems(value, shape, info, isItem);
   }
   return value;
-}
-
-function guardItem17(item: unknown, shape: ListShape, info: GraphQLResolveInfo): void {
-  const guarded = guardList17(item, shape, info, true);
-  if (guarded instanceof Error && guarded !== item) refuseLater(info, shape);
-}
-
-/**
- * Called before graphql 17 refuses a value that is not iterable, which cannot be replaced without a delay. Its error
- * names the parent type: that fails once, with the error of the server.
- */
-function refuseLater(info: GraphQLResolveInfo, { field }: ListShape): void {
-  const { parentType } = info;
-  const seen: Mutable<GraphQLResolveInfo> = info;
-  const fail = (): never => {
-    seen.parentType = parentType;
-    throw notIterable(field);
-  };
-  seen.parentType = derive(parentType, { toString: { value: fail } });
 }
 
 /** A thenable is called once, since some start their work then. */
@@ -435,7 +370,7 @@ class HeldItems implements AsyncIterator<unknown> {
     if (done) return { done, value };
     const item: unknown = isThenable(value) ? await settledItem(value) : value;
     const { items } = this.#shape;
-    if (items !== undefined) guardItem17(item, items, this.#info);
+    if (items !== undefined) guardList17(item, items, this.#info, true);
     // graphql-js reads it later, or never.
     new UnusedValues().ignoreRejections(item);
     return { done: false, value: item };
@@ -500,7 +435,9 @@ function guardedSchema(
     };
     view = viewOfSchema(schema, (place) => ({
       resolve: resolverOf(place),
-      ...(place.field.subscribe && { subscribe: guardedSubscriber(place, schema) }),
+      ...(place.parentType === schema.getSubscriptionType() && {
+        subscribe: guardedSubscriber(place, schema),
+      }),
     }));
     byFallback.set(fallback, view);
   }
@@ -528,7 +465,7 @@ function guardedResolver(
   readsLater: boolean,
 ): Resolver {
   const { type } = field;
-  const shape = listShape(type, `${parentType.name}.${field.name}`);
+  const shape = listShape(type);
   const batched = batchResolverOf(field, parentType);
   const watch = watchLoads(field, parentType);
   return (source, args, context, info) => {
@@ -551,7 +488,11 @@ function guardedResolver(
 function guardedSubscriber({ field, parentType }: FieldPlace, schema: GraphQLSchema): Resolver {
   return (source, args, context, info) => {
     Object.assign(info, { schema, parentType });
-    return sourceOf(field.subscribe ?? defaultFieldResolver, [source, args, context, info]);
+    const opening = (field.subscribe ?? defaultFieldResolver)(source, args, context, info);
+    return settle(opening, (opened) => {
+      if (isAborted(info)) returnLate(opened);
+      return opened;
+    });
   };
 }
 
@@ -569,47 +510,23 @@ function callResolver(resolve: Resolver, ...args: Parameters<Resolver>): unknown
   return value;
 }
 
-/** Checks the names that a type resolver returns, so that a wrong one is an error of the server. */
+/** Calls a type resolver with the type of the application, and checks the caller. */
 const guardedTypeResolver =
   (resolve: TypeResolver): TypeResolver =>
   (value, context, info, view) => {
-    const type = originalOf(view);
-    const { schema, parentType, fieldName, fieldNodes: nodes } = info;
-    return checkResult(resolve(value, context, info, type), (name) => {
-      assertRuntimeType(schema, type, { name, value, field: `${parentType.name}.${fieldName}`, nodes });
-      assertCaller(info, name);
-    });
+    const name = resolve(value, context, info, originalOf(view));
+    if (!(CALLER in info)) return guardTypeCheck(name);
+    return guardTypeCheck(
+      settle(name, (resolved) => {
+        assertCaller(info, resolved);
+        return resolved;
+      }),
+    );
   };
 
-/** Checks the result of a function that determines the type of an object before graphql-js gets it. */
-function checkResult<T>(result: MaybePromise<T>, check: (result: T) => void): MaybePromise<T> {
-  if (!isThenable(result)) {
-    check(result);
-    return result;
-  }
-  const checked = new CheckedPromise(result, check);
-  return (V17 ? checked : guardValue(checked, undefined)) as Promise<T>;
-}
-
-/** A promise whose value is checked when graphql-js gets it, without a delay. */
-class CheckedPromise<T> {
-  readonly #promise: PromiseLike<T>;
-  readonly #check: (value: T) => void;
-
-  constructor(promise: PromiseLike<T>, check: (value: T) => void) {
-    this.#promise = promise;
-    this.#check = check;
-  }
-
-  [THEN](onValue: ((value: T) => unknown) | undefined, onReason?: Then): unknown {
-    if (onValue === undefined) return this.#promise.then(undefined, onReason);
-    const onChecked = (value: T): unknown => {
-      this.#check(value);
-      return onValue(value);
-    };
-    return this.#promise.then(onChecked, onReason);
-  }
-}
+/** Guards the promise of a function that determines the type of an object; graphql 17 handles its rejections. */
+const guardTypeCheck = <T>(result: MaybePromise<T>): MaybePromise<T> =>
+  (V17 ? result : guardValue(result, undefined)) as MaybePromise<T>;
 
 /** Checks the caller, if there is one: the schema may require something for values of a type. */
 function assertCaller(info: GraphQLResolveInfo, name: unknown): void {
@@ -677,10 +594,7 @@ type Output = (type: GraphQLOutputType) => GraphQLOutputType;
 
 function viewOf(type: GraphQLNamedType, resolversOf: ResolversOf, output: Output): GraphQLNamedType {
   if (isObjectType(type)) return objectView(type, resolversOf, output);
-  if (isAbstractType(type)) return abstractView(type);
-  return isLeafType(type)
-    ? derive(type, { [OUTPUT_METHOD]: { value: (value: unknown) => toOutput(type, value) } })
-    : type;
+  return isAbstractType(type) ? abstractView(type) : type;
 }
 
 function objectView(type: GraphQLObjectType, resolversOf: ResolversOf, output: Output): GraphQLObjectType {
@@ -698,9 +612,7 @@ function objectView(type: GraphQLObjectType, resolversOf: ResolversOf, output: O
     return created;
   };
   const isTypeOf: GraphQLIsTypeOfFn<unknown, unknown> = (value, context, info) =>
-    checkResult(type.isTypeOf?.(value, context, info) ?? false, (isOfType) => {
-      if (!isOfType) throw wrongTypeError(type.name, value, info.fieldNodes);
-    });
+    guardTypeCheck(type.isTypeOf?.(value, context, info) ?? false);
   return derive(type, {
     getFields: {
       value: () => {
