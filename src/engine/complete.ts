@@ -13,11 +13,11 @@ import {
   isNonNullType,
   type ResponsePath,
 } from 'graphql';
-import { assertRuntimeType, notIterable, wrongTypeError } from '../execution/completion-errors.ts';
 import { V17 } from '../execution/graphql-version.ts';
 import { type ErrorMode, isThenable } from '../execution/types.ts';
 import { stepOf } from '../options/rules.ts';
 import type { Compiler, Program } from './compile.ts';
+import { assertRuntimeType, notIterable, wrongTypeError } from './completion-errors.ts';
 import {
   addError,
   type Complete,

@@ -7,9 +7,9 @@ import {
   GraphQLString,
   type ResponsePath,
 } from 'graphql';
-import { inspect, OUTPUT_METHOD, outputFunction, toOutput } from '../execution/completion-errors.ts';
 import { V17 } from '../execution/graphql-version.ts';
 import { isThenable } from '../execution/types.ts';
+import { inspect, OUTPUT_METHOD, outputFunction, toOutput } from './completion-errors.ts';
 import type { Complete, Continuation, DirectWrite, Execution } from './execution.ts';
 import {
   FALSE,

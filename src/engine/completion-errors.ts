@@ -8,8 +8,8 @@ import {
   isObjectType,
   specifiedScalarTypes,
 } from 'graphql';
-import { isGraphQLError, markServerError } from './graphql-error.ts';
-import { V17 } from './graphql-version.ts';
+import { isGraphQLError, markServerError } from '../execution/graphql-error.ts';
+import { V17 } from '../execution/graphql-version.ts';
 
 /*
  * The errors of an executor about the values that functions of the application return, equal to those of graphql-js.
