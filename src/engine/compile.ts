@@ -7,7 +7,6 @@ import {
   type GraphQLFieldResolver,
   GraphQLIncludeDirective,
   type GraphQLObjectType,
-  type GraphQLResolveInfo,
   type GraphQLSchema,
   GraphQLSkipDirective,
   type GraphQLTypeResolver,
@@ -30,18 +29,9 @@ import {
 import { V17 } from '../execution/graphql-version.ts';
 import { watchLoads } from '../execution/n-plus-one.ts';
 import { batchResolverOf } from '../execution/resolve-many.ts';
-import { resolveChannel, type TraceContext, trace } from '../execution/tracing.ts';
 import type { EngineSettings, ErrorMode, MemoryAccount, ValidatedOperation } from '../execution/types.ts';
 import { compilePosition } from './complete.ts';
-import {
-  type Execution,
-  type FieldLocation,
-  type FieldPlan,
-  type FieldRun,
-  keysOf,
-  type ObjectRun,
-  type Resolver,
-} from './execution.ts';
+import type { Execution, FieldLocation, FieldPlan, FieldRun, ObjectRun, Resolver } from './execution.ts';
 import { leafPropertyField, propertyField, refusedField, resolverField, runFields } from './fields.ts';
 import { compileArguments } from './input.ts';
 import { type BufferPool, createBufferPool, StaticText, writeStatic } from './json.ts';
@@ -59,8 +49,6 @@ export interface Program {
   /** The `typeResolver` option; undefined for graphql-js's default. */
   readonly typeResolver: GraphQLTypeResolver<unknown, unknown> | undefined;
   readonly settings: EngineSettings;
-  /** Calls of resolvers are published on graphql 17's tracing channel (see execution/tracing.ts). */
-  readonly tracesResolvers: boolean;
   readonly pool: BufferPool;
   /** The size of the last response, which decides the size of the next working buffer. */
   expectedBytes: number;
@@ -103,7 +91,6 @@ export function createProgram(
       defaultTypeResolver,
     ),
     settings,
-    tracesResolvers: false,
     pool: poolFor(settings),
     expectedBytes: 0,
   };
@@ -248,10 +235,6 @@ function guardedField(compiler: Compiler, plan: FieldPlan, run: FieldRun): Field
 }
 
 function compileRun(compiler: Compiler, plan: FieldPlan): FieldRun {
-  const { program } = compiler;
-  if (program.tracesResolvers) {
-    return resolverField(plan, tracedResolver(plan, program), compilePosition(compiler, plan));
-  }
   if (plan.definition === TypeNameMetaFieldDef) return typeNameField(plan);
   const position = compilePosition(compiler, plan);
   if (plan.resolve !== undefined) return resolverField(plan, plan.resolve, position);
@@ -308,36 +291,6 @@ function typeNameField(plan: FieldPlan): FieldRun {
   return (ex) => writeStatic(ex, text);
 }
 
-/** Calls the resolver of a field as graphql-js does, and publishes the call. */
-function tracedResolver({ definition, resolve: given }: FieldPlan, { fieldResolver }: Program): Resolver {
-  const isDefaultResolver = definition.resolve === undefined && given === fieldResolver;
-  const resolve = given ?? (defaultFieldResolver as Resolver);
-  return (source, args, context, info) =>
-    trace(resolveChannel, resolveContext(args, info as GraphQLResolveInfo, isDefaultResolver), () =>
-      resolve(source, args, context, info),
-    );
-}
-
-function resolveContext(
-  args: Record<string, unknown>,
-  { fieldName, path, parentType, returnType }: GraphQLResolveInfo,
-  isDefaultResolver: boolean,
-): TraceContext {
-  let fieldPath: string | undefined;
-  return {
-    fieldName,
-    alias: String(path.key),
-    parentType: parentType.name,
-    fieldType: String(returnType),
-    args,
-    isDefaultResolver,
-    get fieldPath() {
-      fieldPath ??= keysOf(path).join('.');
-      return fieldPath;
-    },
-  };
-}
-
 /** Collects the properties of a field that do not depend on an execution. */
 function planField(
   { program, shared }: Compiler,
@@ -357,10 +310,7 @@ function planField(
     keyText: new StaticText(`,${JSON.stringify(key)}:`),
     resolve: resolve as Resolver | undefined,
     args: compileArguments(definition, nodes[0] as FieldNode, shared.snapshot),
-    needsInfo:
-      program.tracesResolvers ||
-      (resolve !== undefined && mayReadArgument(resolve, 3)) ||
-      typeNeedsInfo(program, definition),
+    needsInfo: (resolve !== undefined && mayReadArgument(resolve, 3)) || typeNeedsInfo(program, definition),
     watch: watchLoads(definition, parentType),
     location: () => {
       location ??= locationOf(nodes);

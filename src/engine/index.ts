@@ -49,31 +49,19 @@ export const compiled: Engine = (operation, settings, account) => {
   const reference = graphqlJs(operation, settings);
   if (needsGraphqlJs(operation)) return reference;
   warnIfExecuteIsWrapped();
-  const program = createProgram(operation, settings);
-  const source = {
-    program,
+  const form = new CurrentForm({
+    program: createProgram(operation, settings),
     document: operation.document,
     account,
     conditions: CONDITIONS,
     compile: compileProgram,
-  };
-  const plain = new CurrentForm(source);
-  const traced = new CurrentForm({ ...source, program: { ...program, tracesResolvers: true } });
-
+  });
   const context = { reference, settings };
 
-  function runTraced(inputs: ExecutionInputs, form: CompiledForm): MaybePromise<ExecutionOutcome> {
-    const run = selectRun(form, inputs);
-    return run === undefined ? reference(inputs) : executeTraced({ operation, settings, run }, inputs);
-  }
-
   return (inputs) => {
-    if (V17) {
-      if (isTraced(resolveChannel)) return runTraced(inputs, traced.get());
-      traced.release();
-      if (isExecutionTraced()) return runTraced(inputs, plain.get());
-    }
-    return runForm(plain.get(), inputs, context);
+    if (!V17 || !isExecutionTraced()) return runForm(form.get(), inputs, context);
+    const run = isTraced(resolveChannel) ? undefined : selectRun(form.get(), inputs);
+    return run === undefined ? reference(inputs) : executeTraced({ operation, settings, run }, inputs);
   };
 };
 
@@ -213,15 +201,10 @@ class CurrentForm {
   get(): CompiledForm {
     let form = this.#form;
     if (form?.snapshot.isCurrent() === true) return form;
-    this.release();
+    form?.memory.release();
     form = compileForm(this.#source);
     this.#form = form;
     return form;
-  }
-
-  release(): void {
-    this.#form?.memory.release();
-    this.#form = undefined;
   }
 }
 

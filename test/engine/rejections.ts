@@ -681,7 +681,7 @@ const result: Record<string, number> = {};
 await executeCases('');
 await executeIncrementalCases('');
 if (V17) {
-  for (const name of ['execute', 'execute:rootSelectionSet', 'resolve']) {
+  for (const name of ['execute', 'execute:rootSelectionSet']) {
     const ignore = (): void => undefined;
     const handlers = { start: ignore, end: ignore, asyncStart: ignore, asyncEnd: ignore, error: ignore };
     tracingChannel(`graphql:${name}`).subscribe(handlers);

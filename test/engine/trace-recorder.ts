@@ -1,7 +1,7 @@
 import { subscribe } from 'node:diagnostics_channel';
 
-/** The tracing channels of graphql 17 that executions publish on. */
-const CHANNELS = ['execute', 'execute:variableCoercion', 'execute:rootSelectionSet', 'resolve'];
+/** The tracing channels of graphql 17 that the compiled engine publishes on. */
+const CHANNELS = ['execute', 'execute:variableCoercion', 'execute:rootSelectionSet'];
 const EVENTS = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'];
 
 let recorded: string[] = [];

@@ -39,7 +39,8 @@ it.each(ALL)(
     for (let time = 0; time < 2; time++) {
       const starts = await startsOf([name], async () => {
         const { body } = await run({ rootValue });
-        expect(Buffer.isBuffer(body)).toBe(true);
+        // graphql-js executes while the calls of resolvers are traced.
+        expect(Buffer.isBuffer(body)).toBe(!V17 || name !== 'resolve');
         expect(body.toString()).toBe('{"data":{"who":"me","later":"soon"}}');
       });
       expect(starts).toEqual(V17 ? (name === 'resolve' ? ['resolve', 'resolve'] : [name]) : []);
@@ -50,8 +51,8 @@ it.each(ALL)(
 
 it('an event of a subscription is published without a second coercion of its variables', async () => {
   const run = prepare(engines.compiled, buildSchema(SDL), 'subscription { tick }');
-  const starts = await startsOf(ALL, () => run({ rootValue: { tick: 'tock' } }));
-  expect(starts).toEqual(V17 ? ['execute:rootSelectionSet', 'resolve'] : []);
+  const starts = await startsOf(ALL.slice(0, 3), () => run({ rootValue: { tick: 'tock' } }));
+  expect(starts).toEqual(V17 ? ['execute:rootSelectionSet'] : []);
 });
 
 it('resolvers run in the async context that a tracer binds to the start of a step', async () => {
