@@ -35,7 +35,6 @@ import type { Execution, FieldLocation, FieldPlan, FieldRun, ObjectRun, Resolver
 import { leafPropertyField, propertyField, refusedField, resolverField, runFields } from './fields.ts';
 import { compileArguments } from './input.ts';
 import { type BufferPool, createBufferPool, StaticText, writeStatic } from './json.ts';
-import type { SchemaSnapshot } from './schema-snapshot.ts';
 
 /** One operation of one document, with the data that its compilation and execution need. */
 export interface Program {
@@ -215,7 +214,7 @@ function compileField(
   const { program } = compiler;
   const definition = definitionOf(program.schema, parentType, (nodes[0] as FieldNode).name.value);
   if (definition === undefined) return undefined;
-  compiler.shared.snapshot.addField(definition);
+  compiler.shared.resolvers.add(definition);
   const plan = planField(compiler, parentType, definition, { key, nodes });
   const run = taggedField(program, plan, countedField(program, plan, compileRun(compiler, plan)));
   return guardedField(compiler, plan, run);
@@ -293,7 +292,7 @@ function typeNameField(plan: FieldPlan): FieldRun {
 
 /** Collects the properties of a field that do not depend on an execution. */
 function planField(
-  { program, shared }: Compiler,
+  { program }: Compiler,
   parentType: GraphQLObjectType,
   definition: GraphQLField<unknown, unknown>,
   { key, nodes }: { key: string; nodes: readonly FieldNode[] },
@@ -309,7 +308,7 @@ function planField(
     nodes,
     keyText: new StaticText(`,${JSON.stringify(key)}:`),
     resolve: resolve as Resolver | undefined,
-    args: compileArguments(definition, nodes[0] as FieldNode, shared.snapshot),
+    args: compileArguments(definition, nodes[0] as FieldNode),
     needsInfo: (resolve !== undefined && mayReadArgument(resolve, 3)) || typeNeedsInfo(program, definition),
     watch: watchLoads(definition, parentType),
     location: () => {
@@ -457,7 +456,34 @@ export interface SharedPlans {
   /** Fields without a selection set, which are the same in every variant. */
   readonly leafFields: SharedFields;
   readonly memory: CompiledMemory;
-  readonly snapshot: SchemaSnapshot;
+  readonly resolvers: KnownResolvers;
+}
+
+/**
+ * The resolvers that an operation was compiled with. One that is replaced later (by a guard, a tracer, a mock) has to
+ * take effect with the next execution, as with graphql-js.
+ */
+export class KnownResolvers {
+  readonly #fields: GraphQLField<unknown, unknown>[] = [];
+  readonly #resolvers: unknown[] = [];
+  readonly #known = new Set<object>();
+
+  add(definition: GraphQLField<unknown, unknown>): void {
+    if (this.#known.has(definition)) return;
+    this.#known.add(definition);
+    this.#fields.push(definition);
+    this.#resolvers.push(definition.resolve);
+  }
+
+  /** Called for each execution. */
+  areCurrent(): boolean {
+    const fields = this.#fields;
+    const resolvers = this.#resolvers;
+    for (let i = 0; i < fields.length; i++) {
+      if ((fields[i] as GraphQLField<unknown, unknown>).resolve !== resolvers[i]) return false;
+    }
+    return true;
+  }
 }
 
 /** The fields whose lists of nodes begin with the same nodes. */

@@ -105,7 +105,6 @@ function completeType(
   keyText: StaticText | undefined,
 ): Complete {
   if (isListType(type)) return completeList(plan, positionOf(compiler, plan, type.ofType, undefined));
-  compiler.shared.snapshot.addOutputType(type);
   if (isLeafType(type)) return completeLeaf(type, keyText);
   if (isAbstractType(type)) return completeAbstract(compiler, plan, type);
   return completeObject(compiler, plan, type);
@@ -217,7 +216,6 @@ interface WithTypeCheck {
 
 /** Completes a value of an object type, after its `isTypeOf` if it has one. */
 function completeObject(compiler: Compiler, plan: FieldPlan, type: GraphQLObjectType): Complete {
-  compiler.shared.snapshot.addOutputType(type);
   const run = compiler.compileSelectionSet(type, plan.nodes);
   if (!type.isTypeOf) {
     return (ex, value, path) => {

@@ -27,7 +27,14 @@ import {
   type MemoryAccount,
   type ValidatedOperation,
 } from '../execution/types.ts';
-import { CompiledMemory, createProgram, type Program, SharedFields, type SharedPlans } from './compile.ts';
+import {
+  CompiledMemory,
+  createProgram,
+  KnownResolvers,
+  type Program,
+  SharedFields,
+  type SharedPlans,
+} from './compile.ts';
 import { compileProgram, type ProgramRun } from './execute.ts';
 import { compileIncrementally } from './incremental.ts';
 import {
@@ -38,7 +45,6 @@ import {
   type VariableErrors,
   variableValues,
 } from './input.ts';
-import { SchemaSnapshot } from './schema-snapshot.ts';
 
 /**
  * The compiled engine. It turns an operation into closures that resolve its fields and write JSON bytes.
@@ -186,10 +192,7 @@ interface FormSource {
   compile(program: Program, shared: SharedPlans): ProgramRun;
 }
 
-/**
- * A compiled form that is created when it is first needed, and again after a function of the schema was
- * replaced.
- */
+/** A compiled form that is created when it is first needed, and again after a resolver was replaced. */
 class CurrentForm {
   readonly #source: FormSource;
   #form: CompiledForm | undefined;
@@ -200,7 +203,7 @@ class CurrentForm {
 
   get(): CompiledForm {
     let form = this.#form;
-    if (form?.snapshot.isCurrent() === true) return form;
+    if (form?.resolvers.areCurrent() === true) return form;
     form?.memory.release();
     form = compileForm(this.#source);
     this.#form = form;
@@ -215,9 +218,9 @@ function selectRun({ variants, memory }: CompiledForm, inputs: ExecutionInputs):
   return run;
 }
 
-/** The compiled form of an operation. It is valid as long as the functions of the schema stay the same. */
+/** The compiled form of an operation. It is valid as long as the resolvers of its fields stay the same. */
 interface CompiledForm {
-  readonly snapshot: SchemaSnapshot;
+  readonly resolvers: KnownResolvers;
   readonly memory: CompiledMemory;
   readonly coerceVariables: CoerceVariables;
   readonly variants: Variants;
@@ -225,13 +228,13 @@ interface CompiledForm {
 
 function compileForm(source: FormSource): CompiledForm {
   const { schema, operation, settings } = source.program;
-  const snapshot = new SchemaSnapshot();
+  const resolvers = new KnownResolvers();
   const memory = new CompiledMemory(source.account);
   return {
-    snapshot,
+    resolvers,
     memory,
-    coerceVariables: compileVariables(schema, operation, settings, snapshot),
-    variants: new Variants(source, { leafFields: new SharedFields(), memory, snapshot }),
+    coerceVariables: compileVariables(schema, operation, settings),
+    variants: new Variants(source, { leafFields: new SharedFields(), memory, resolvers }),
   };
 }
 

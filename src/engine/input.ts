@@ -8,10 +8,10 @@ import {
   GraphQLID,
   type GraphQLInputType,
   GraphQLInt,
+  type GraphQLScalarType,
   type GraphQLSchema,
   GraphQLString,
   getArgumentValues,
-  getNamedType,
   getVariableValues,
   isEnumType,
   isInputType,
@@ -24,7 +24,6 @@ import {
 import { V17 } from '../execution/graphql-version.ts';
 import type { EngineSettings } from '../execution/types.ts';
 import type { Execution } from './execution.ts';
-import { readsInputUnchanged, type SchemaSnapshot } from './schema-snapshot.ts';
 
 type Values = Record<string, unknown>;
 
@@ -60,16 +59,32 @@ const NO_INPUTS: Values = Object.freeze({});
 const isString = (value: unknown): boolean => typeof value === 'string';
 
 /** The values that each built-in scalar accepts unchanged. */
-const ACCEPTED_VALUES: ReadonlyMap<unknown, (value: unknown) => boolean> = new Map<
-  unknown,
-  (value: unknown) => boolean
->([
+const ACCEPTED_VALUES = new Map<unknown, (value: unknown) => boolean>([
   [GraphQLString, isString],
   [GraphQLID, isString],
   [GraphQLBoolean, (value) => typeof value === 'boolean'],
   [GraphQLInt, (value) => typeof value === 'number' && (value | 0) === value],
   [GraphQLFloat, Number.isFinite],
 ]);
+
+/** The functions of a scalar that read variables and literals. */
+const COERCION_FUNCTIONS = V17 ? ['coerceInputValue', 'coerceInputLiteral'] : ['parseValue', 'parseLiteral'];
+
+const functionsOf = (type: object): readonly unknown[] =>
+  COERCION_FUNCTIONS.map((name) => (type as Values)[name]);
+
+const originals = new Map(
+  [...ACCEPTED_VALUES.keys()].map((type) => [type, functionsOf(type as GraphQLScalarType)]),
+);
+
+/**
+ * Whether a type is a built-in scalar with its original input functions. Applications replace these functions
+ * to sanitize input, so the engine may skip only the original ones.
+ */
+function readsInputUnchanged(type: GraphQLInputType): boolean {
+  const functions = originals.get(type);
+  return functions !== undefined && functionsOf(type).every((value, index) => value === functions[index]);
+}
 
 /**
  * Compiles the coercion of an operation's variables. Values of built-in scalars are checked here; graphql-js
@@ -79,11 +94,10 @@ export function compileVariables(
   schema: GraphQLSchema,
   operation: OperationDefinitionNode,
   settings: EngineSettings,
-  snapshot: SchemaSnapshot,
 ): CoerceVariables {
   const definitions = operation.variableDefinitions ?? [];
   const coerce: CoerceVariables = (inputs) => toCoerced(variableValues(schema, operation, settings, inputs));
-  const direct = definitions.map((definition) => directVariable(schema, definition, snapshot));
+  const direct = definitions.map((definition) => directVariable(schema, definition));
   if (!direct.every((variable) => variable !== undefined)) return coerce;
   const read = V17 ? read17 : read16;
   return (inputs) => read(direct, inputs ?? NO_INPUTS) ?? coerce(inputs);
@@ -117,11 +131,9 @@ function coerced17(variables: Values): CoercedVariables {
 function directVariable(
   schema: GraphQLSchema,
   definition: VariableDefinitionNode,
-  snapshot: SchemaSnapshot,
 ): DirectVariable | undefined {
   const type = typeFromAST(schema, definition.type);
   if (!isInputType(type)) return undefined;
-  snapshot.addInputType(getNamedType(type));
   // A variable with the name `__proto__` would set the prototype of the map.
   if (definition.defaultValue !== undefined || definition.variable.name.value === '__proto__')
     return undefined;
@@ -200,10 +212,8 @@ interface ArgumentSource {
 export function compileArguments(
   definition: GraphQLField<unknown, unknown>,
   node: FieldNode,
-  snapshot: SchemaSnapshot,
 ): (ex: Execution) => Arguments {
   if (definition.args.length === 0) return emptyArguments;
-  for (const { type } of definition.args) snapshot.addInputType(getNamedType(type));
   const coerce = (ex: Execution): Arguments =>
     coerceArguments(definition, node, ex.variables, undefined, ex.program.settings.hideSuggestions);
   const sources = sourcesOf(definition, node);

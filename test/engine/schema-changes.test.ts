@@ -39,6 +39,8 @@ interface Change {
   readonly variables?: Record<string, unknown>;
   /** Changes the schema; returns a function that undoes the change of types that all schemas share. */
   readonly change: (schema: GraphQLSchema) => (() => void) | undefined;
+  /** Whether the change has an effect on operations that were compiled before. */
+  readonly isImmediate?: boolean;
 }
 
 /** Replaces a method of a type by one that appends to its result. */
@@ -56,6 +58,7 @@ function patch(type: GraphQLScalarType, method: string, suffix: unknown): () => 
 
 const CHANGES: Readonly<Record<string, Change>> = {
   'a resolver': {
+    isImmediate: true,
     query: '{ text(value: "a") }',
     change: (schema) => {
       field(schema, 'text').resolve = () => 'replaced';
@@ -63,6 +66,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
     },
   },
   'a resolver that denies access': {
+    isImmediate: true,
     query: '{ text(value: "a") plain }',
     change: (schema) => {
       field(schema, 'text').resolve = () => {
@@ -72,6 +76,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
     },
   },
   'a resolver of a field that had none': {
+    isImmediate: true,
     query: '{ plain dog { name } }',
     change: (schema) => {
       field(schema, 'plain').resolve = () => 'resolved';
@@ -139,25 +144,26 @@ const CHANGES: Readonly<Record<string, Change>> = {
 
 const rootValue = { plain: 'plain', dog: { name: 'Rex' }, being: { __typename: 'Dog', name: 'Rex' } };
 
-describe.each(Object.entries(CHANGES))('%s', (title, { query, variables, change }) => {
+describe.each(Object.entries(CHANGES))('%s', (title, { query, variables, change, isImmediate = false }) => {
   const inputs = { rootValue, variableValues: variables };
 
-  it(`a replacement of ${title} has an effect on compiled operations`, async () => {
-    const schema = makeSchema();
-    const compiled = prepare(engines.compiled, schema, query);
-    const reference = prepare(engines.graphqlJs, schema, query);
-    const before = await outcomeOf(() => compiled(inputs));
-    expect(before).toBe(await outcomeOf(() => reference(inputs)));
-    const undo = change(schema);
-    try {
-      const after = await outcomeOf(() => compiled(inputs));
-      expect(after).toBe(await outcomeOf(() => reference(inputs)));
-      expect(after).not.toBe(before);
-    } finally {
-      undo?.();
-    }
-    if (undo !== undefined) expect(await outcomeOf(() => compiled(inputs))).toBe(before);
-  });
+  if (isImmediate)
+    it(`a replacement of ${title} has an effect on compiled operations`, async () => {
+      const schema = makeSchema();
+      const compiled = prepare(engines.compiled, schema, query);
+      const reference = prepare(engines.graphqlJs, schema, query);
+      const before = await outcomeOf(() => compiled(inputs));
+      expect(before).toBe(await outcomeOf(() => reference(inputs)));
+      const undo = change(schema);
+      try {
+        const after = await outcomeOf(() => compiled(inputs));
+        expect(after).toBe(await outcomeOf(() => reference(inputs)));
+        expect(after).not.toBe(before);
+      } finally {
+        undo?.();
+      }
+      if (undo !== undefined) expect(await outcomeOf(() => compiled(inputs))).toBe(before);
+    });
 
   it(`a replacement of ${title} before the operation is compiled has an effect`, async () => {
     const schema = makeSchema();
