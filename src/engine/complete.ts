@@ -37,7 +37,7 @@ import {
   type Shape,
   toFieldError,
 } from './execution.ts';
-import { NULL, type StaticText, writeByte, writeStatic } from './json.ts';
+import { NULL, writeByte, writeStatic } from './json.ts';
 import { completeLeaf, directWrite } from './leaf.ts';
 import {
   afterMicrotasks,
@@ -58,22 +58,13 @@ import {
 
 /** Compiles the completion of a field's values. */
 export function compilePosition(compiler: Compiler, plan: FieldPlan): Position {
-  return positionOf(compiler, plan, plan.type, plan.keyText);
+  return positionOf(compiler, plan, plan.type);
 }
 
-/**
- * `keyText` is the key of a field. It is removed together with a value that has no JSON; list items have no
- * key.
- */
-function positionOf(
-  compiler: Compiler,
-  plan: FieldPlan,
-  type: GraphQLOutputType,
-  keyText: StaticText | undefined,
-): Position {
+function positionOf(compiler: Compiler, plan: FieldPlan, type: GraphQLOutputType): Position {
   const acceptsNull = !isNonNullType(type);
   const inner = (isNonNullType(type) ? type.ofType : type) as GraphQLOutputType & GraphQLNullableType;
-  const completeNonNull = completeType(compiler, plan, inner, keyText);
+  const completeNonNull = completeType(compiler, plan, inner);
   const complete: Complete = (ex, value, path, info) => {
     if (value === null || value === undefined) {
       if (!acceptsNull) throw nonNullError(plan);
@@ -102,10 +93,9 @@ function completeType(
   compiler: Compiler,
   plan: FieldPlan,
   type: GraphQLOutputType & GraphQLNullableType,
-  keyText: StaticText | undefined,
 ): Complete {
-  if (isListType(type)) return completeList(plan, positionOf(compiler, plan, type.ofType, undefined));
-  if (isLeafType(type)) return completeLeaf(type, keyText);
+  if (isListType(type)) return completeList(plan, positionOf(compiler, plan, type.ofType));
+  if (isLeafType(type)) return completeLeaf(type);
   if (isAbstractType(type)) return completeAbstract(compiler, plan, type);
   return completeObject(compiler, plan, type);
 }

@@ -53,8 +53,6 @@ export class Execution implements Sink {
   nulledPaths: Set<ResponsePath | undefined> | undefined = undefined;
   /** graphql 16: the error of an object that still waits for the siblings of the field that failed. */
   pendingError: FieldError | undefined = undefined;
-  /** The value just written has no JSON text: the length of the key that has to be removed with it. */
-  omittedKeyLength = 0;
   /** Settles the promise of an asynchronous execution. */
   resolve: ((outcome: ExecutionOutcome) => void) | undefined = undefined;
   reject: ((reason: unknown) => void) | undefined = undefined;
@@ -122,8 +120,6 @@ export class Pending {
   /** Successful positions below also have to be delayed as in graphql-js. */
   countsMicrotasks = false;
   pendingError: FieldError | undefined = undefined;
-  /** The length of its key in the preceding text, if the key has to be removed. */
-  omittedKeyLength = 0;
   /** Called when the position is done, for the root and for the fields of a mutation. */
   onDone: (() => void) | undefined = undefined;
   /** The number of microtasks from a child's failure to its handler, if the shape does not determine it. */

@@ -5,7 +5,6 @@ import {
   GraphQLInt,
   type GraphQLLeafType,
   GraphQLString,
-  type ResponsePath,
 } from 'graphql';
 import { V17 } from '../execution/graphql-version.ts';
 import { isThenable } from '../execution/types.ts';
@@ -15,7 +14,6 @@ import {
   FALSE,
   isInt,
   NULL,
-  type StaticText,
   TRUE,
   writeInt,
   writeJson,
@@ -73,30 +71,26 @@ export function directWrite(type: GraphQLLeafType): DirectWrite | undefined {
 }
 
 /** Completes a value of a leaf type that is neither null nor an error. */
-export function completeLeaf(type: GraphQLLeafType, keyText: StaticText | undefined): Complete {
+export function completeLeaf(type: GraphQLLeafType): Complete {
   const write = directWrite(type);
-  const completeOutput: Complete = (ex, value, path) => {
+  const completeOutput: Complete = (ex, value) => {
     const output = toOutput(type, value);
-    if (output === null || output === undefined) throw noOutputError(type, value, output);
-    return writeOutput(ex, output, path, keyText);
+    if (output === null || output === undefined) {
+      throw new Error(
+        `Expected ${callOf(type, value)} to return non-nullable value, returned: ${inspect(output)}`,
+      );
+    }
+    return writeOutput(ex, output, type);
   };
   if (write === undefined) return completeOutput;
   return (ex, value, path, info) => (write(ex, value) ? undefined : completeOutput(ex, value, path, info));
 }
 
-function noOutputError(type: GraphQLLeafType, value: unknown, output: unknown): Error {
-  return new Error(
-    `Expected \`${type.name}.${OUTPUT_METHOD}(${inspect(value)})\` to return non-nullable value, returned: ${inspect(output)}`,
-  );
-}
+const callOf = (type: GraphQLLeafType, value: unknown): string =>
+  `\`${type.name}.${OUTPUT_METHOD}(${inspect(value)})\``;
 
 /** Writes the result of the output function, as JSON.stringify would. */
-function writeOutput(
-  ex: Execution,
-  output: unknown,
-  path: ResponsePath,
-  keyText: StaticText | undefined,
-): Continuation | undefined {
+function writeOutput(ex: Execution, output: unknown, type: GraphQLLeafType): Continuation | undefined {
   if (typeof output === 'string') writeString(ex, output);
   else if (typeof output === 'number') {
     if (Number.isFinite(output)) writeNumber(ex, output);
@@ -104,36 +98,21 @@ function writeOutput(
   } else if (typeof output === 'boolean') writeStatic(ex, output ? TRUE : FALSE);
   else if (V17 ? output instanceof Promise : isThenable(output)) {
     // The result is written as it is, without a null check.
-    const complete: Complete = (later, result, at) => writeOutput(later, result, at, keyText);
+    const complete: Complete = (later, result) => writeOutput(later, result, type);
     return (pending) => subscribe(pending, output as PromiseLike<unknown>, complete, undefined);
-  } else writeCustomValue(ex, output, path, keyText);
+  } else writeCustomValue(ex, output, type);
   return undefined;
 }
 
 /**
- * Writes an object, bigint or other value of a custom scalar as JSON.stringify of the whole response would:
- * `toJSON` receives the key. A value without JSON (a function) is removed with its key; in a list it becomes
- * null. Throws for a bigint, a cycle, and a `toJSON` that throws.
+ * Writes an object or other value of a custom scalar. Throws for a value that JSON cannot represent: a function, a
+ * bigint, a cycle, or one with a `toJSON` that throws.
  */
-function writeCustomValue(
-  ex: Execution,
-  output: unknown,
-  path: ResponsePath,
-  keyText: StaticText | undefined,
-): void {
-  const json = stringify(output, path.key);
+function writeCustomValue(ex: Execution, output: unknown, { name }: GraphQLLeafType): void {
+  const json: string | undefined = JSON.stringify(output);
+  if (json === undefined)
+    throw new Error(`${name} has the value ${inspect(output)}, which JSON cannot represent`);
   // The JSON of a promise, which nothing reads, is an empty object.
-  if (json?.includes('{}') === true) ignoreRejections(ex, output);
-  if (json !== undefined) writeJson(ex, json);
-  else if (keyText === undefined) writeStatic(ex, NULL);
-  else if (ex.pos - keyText.length >= ex.segment) ex.pos -= keyText.length;
-  else ex.omittedKeyLength = keyText.length;
-}
-
-function stringify(output: unknown, key: string | number): string | undefined {
-  if (typeof (output as { toJSON?: unknown } | null | undefined)?.toJSON !== 'function')
-    return JSON.stringify(output);
-  const name = JSON.stringify(String(key));
-  const json = JSON.stringify({ [key]: output });
-  return json === '{}' ? undefined : json.slice(name.length + 2, -1);
+  if (json.includes('{}')) ignoreRejections(ex, output);
+  writeJson(ex, json);
 }

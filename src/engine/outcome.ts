@@ -259,9 +259,7 @@ function isPlainError(reason: unknown): reason is Error {
 
 const NULL_BYTES = Buffer.from('null');
 const NO_HEAD = Buffer.alloc(0);
-const OPEN_BRACE = 123;
 const CLOSE_BRACE = 125;
-const COMMA = 44;
 /** Up to this many bytes a loop is faster than a native copy. */
 const SHORT = 48;
 
@@ -269,8 +267,6 @@ interface Target {
   readonly from: Buffer;
   readonly bytes: Buffer;
   at: number;
-  /** The first key of the object was removed and its brace is written: the next key is written without its comma. */
-  braceWritten: boolean;
 }
 
 /** The maximum number of bytes that `concatSegments` needs, with `head`. */
@@ -281,7 +277,7 @@ function maxConcatSize(root: Pending, head: Buffer): number {
 /** Joins the segments of an asynchronous execution in `bytes`, after `head`. Returns the part that was filled. */
 function concatSegments(ex: Execution, root: Pending, head: Buffer, bytes: Buffer): Buffer {
   head.copy(bytes);
-  const target: Target = { from: ex.buf, bytes, at: head.length, braceWritten: false };
+  const target: Target = { from: ex.buf, bytes, at: head.length };
   copyPosition(target, root);
   bytes[target.at++] = CLOSE_BRACE;
   return bytes.subarray(0, target.at);
@@ -291,29 +287,21 @@ function copyPosition(target: Target, pending: Pending): void {
   if (pending.isNull) target.at += NULL_BYTES.copy(target.bytes, target.at);
   else {
     for (const child of pending.children ?? []) {
-      const end = child.precedingEnd - child.omittedKeyLength;
-      copySegment(target, child.precedingStart, end);
-      if (child.omittedKeyLength === 0) copyPosition(target, child);
-      else if (target.from[end] === OPEN_BRACE) {
-        target.bytes[target.at++] = OPEN_BRACE;
-        target.braceWritten = true;
-      }
+      copySegment(target, child.precedingStart, child.precedingEnd);
+      copyPosition(target, child);
     }
     copySegment(target, pending.start, pending.end);
   }
 }
 
 function copySegment(target: Target, start: number, end: number): void {
-  if (start === end) return;
-  const from = target.braceWritten && target.from[start] === COMMA ? start + 1 : start;
-  target.braceWritten = false;
-  if (end - from > SHORT) {
-    target.at += target.from.copy(target.bytes, target.at, from, end);
+  const { from, bytes } = target;
+  if (end - start > SHORT) {
+    target.at += from.copy(bytes, target.at, start, end);
     return;
   }
-  const { from: source, bytes } = target;
   let { at } = target;
-  for (let i = from; i < end; i++) bytes[at++] = source[i] as number;
+  for (let i = start; i < end; i++) bytes[at++] = from[i] as number;
   target.at = at;
 }
 

@@ -93,8 +93,6 @@ function onWritten(ex: Execution, pending: Pending, start: number): void {
   if (ex.pending.length === 0) {
     pending.start = start;
     pending.end = ex.pos;
-    pending.omittedKeyLength = ex.omittedKeyLength;
-    ex.omittedKeyLength = 0;
     markDone(pending, microtasksOfValue);
     return;
   }
