@@ -17,11 +17,11 @@ import {
   isAbstractType,
   isObjectType,
   Kind,
-  type Location,
   type OperationDefinitionNode,
   SchemaMetaFieldDef,
   type SelectionNode,
   type SelectionSetNode,
+  type SourceLocation,
   TypeMetaFieldDef,
   TypeNameMetaFieldDef,
   typeFromAST,
@@ -31,7 +31,7 @@ import { watchLoads } from '../execution/n-plus-one.ts';
 import { batchResolverOf } from '../execution/resolve-many.ts';
 import type { EngineSettings, ErrorMode, MemoryAccount, ValidatedOperation } from '../execution/types.ts';
 import { compilePosition } from './complete.ts';
-import type { Execution, FieldLocation, FieldPlan, FieldRun, ObjectRun, Resolver } from './execution.ts';
+import type { Execution, FieldPlan, FieldRun, ObjectRun, Resolver } from './execution.ts';
 import { leafPropertyField, propertyField, refusedField, resolverField, runFields } from './fields.ts';
 import { compileArguments } from './input.ts';
 import { type BufferPool, createBufferPool, StaticText, writeStatic } from './json.ts';
@@ -298,7 +298,7 @@ function planField(
   { key, nodes }: { key: string; nodes: readonly FieldNode[] },
 ): FieldPlan {
   const resolve = batchResolverOf(definition, parentType) ?? definition.resolve ?? program.fieldResolver;
-  let location: FieldLocation | undefined;
+  let locations: readonly SourceLocation[] | undefined;
   return {
     key: internalized(key),
     name: internalized(definition.name),
@@ -311,9 +311,9 @@ function planField(
     args: compileArguments(definition, nodes[0] as FieldNode),
     needsInfo: (resolve !== undefined && mayReadArgument(resolve, 3)) || typeNeedsInfo(program, definition),
     watch: watchLoads(definition, parentType),
-    location: () => {
-      location ??= locationOf(nodes);
-      return location;
+    locations: () => {
+      locations ??= locationsOf(nodes);
+      return locations;
     },
   };
 }
@@ -337,17 +337,9 @@ function internalized(name: string): string {
   return Object.keys({ [name]: 0 })[0] as string;
 }
 
-function locationOf(nodes: readonly FieldNode[]): FieldLocation {
-  const nodeLocations = nodes.map((node) => node.loc).filter((loc): loc is Location => loc !== undefined);
-  if (nodeLocations.length === 0) {
-    return { source: undefined, positions: undefined, locations: undefined };
-  }
-  const locations = nodeLocations.map((loc) => getLocation(loc.source, loc.start));
-  return {
-    source: nodeLocations[0]?.source,
-    positions: nodeLocations.map((loc) => loc.start),
-    locations,
-  };
+function locationsOf(nodes: readonly FieldNode[]): readonly SourceLocation[] | undefined {
+  const locations = nodes.flatMap(({ loc }) => (loc === undefined ? [] : getLocation(loc.source, loc.start)));
+  return locations.length === 0 ? undefined : locations;
 }
 
 /** The parts of a document that collecting fields needs. */

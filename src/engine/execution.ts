@@ -5,7 +5,6 @@ import type {
   GraphQLOutputType,
   GraphQLResolveInfo,
   ResponsePath,
-  Source,
   SourceLocation,
 } from 'graphql';
 import * as graphql from 'graphql';
@@ -191,20 +190,13 @@ export function endSyncRun(ex: Execution): void {
   if (ex.finished) releaseExecution(ex);
 }
 
-/** The locations of the nodes of a field in the document. */
-export interface FieldLocation {
-  readonly source: Source | undefined;
-  readonly positions: readonly number[] | undefined;
-  readonly locations: readonly SourceLocation[] | undefined;
-}
-
 /** The field that an error belongs to. */
 export interface ErrorField {
   readonly name: string;
   readonly parentType: GraphQLObjectType;
   readonly nodes: readonly FieldNode[];
-  /** Computed when an error first needs it. */
-  location(): FieldLocation;
+  /** The locations of the nodes in the document. Computed when an error first needs them. */
+  locations(): readonly SourceLocation[] | undefined;
 }
 
 /**

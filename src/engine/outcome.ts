@@ -1,9 +1,7 @@
-import { GraphQLError, type GraphQLFormattedError, locatedError, type SourceLocation } from 'graphql';
+import { GraphQLError, type GraphQLFormattedError, locatedError } from 'graphql';
 import { coordinates, errorsText, noteThrown } from '../execution/graphql-error.ts';
-import { V17 } from '../execution/graphql-version.ts';
 import type { ExecutionOutcome } from '../execution/types.ts';
 import {
-  type ErrorField,
   type Execution,
   type FieldError,
   keysOf,
@@ -167,7 +165,7 @@ function maskErrors(
   const { maskError } = program.settings;
   if (maskError === undefined || !errors.every(isMaskable)) return undefined;
   return errors.map(({ reason, field, path }) =>
-    maskError(reason as Error, { locations: field?.location().locations, path: keysOf(path) }, inputs.origin),
+    maskError(reason as Error, { locations: field?.locations(), path: keysOf(path) }, inputs.origin),
   );
 }
 
@@ -216,37 +214,7 @@ function toGraphQLError(error: FieldError): GraphQLError {
 function convert({ reason, field, path }: FieldError): GraphQLError {
   noteThrown(reason);
   if (field === undefined) return reason instanceof GraphQLError ? reason : locatedError(reason, undefined);
-  if (isPlainError(reason) && typeof reason.message === 'string')
-    return fromPlainError(reason, field, keysOf(path));
   return locatedError(reason, field.nodes, keysOf(path));
-}
-
-/**
- * `new GraphQLError(message, { nodes, path, originalError })` at a lower cost: lines are counted once per
- * field, and the stack of the original error is formatted when it is read.
- */
-function fromPlainError(originalError: Error, field: ErrorField, path: (string | number)[]): GraphQLError {
-  const message = originalError.message;
-  const options = V17 ? [message, { cause: originalError }] : [message];
-  const error: object = Reflect.construct(Error, options, GraphQLError);
-  const { source, positions, locations } = field.location();
-  Object.assign(error, { path, locations: locations?.map(copyOf), extensions: Object.create(null) });
-  Object.defineProperty(error, 'message', { value: message, enumerable: true });
-  defineHidden(error, 'name', 'GraphQLError');
-  defineHidden(error, 'nodes', field.nodes);
-  defineHidden(error, 'source', source);
-  defineHidden(error, 'positions', positions);
-  defineHidden(error, 'originalError', originalError);
-  Object.defineProperty(error, 'stack', { configurable: true, get: () => originalError.stack });
-  return error as GraphQLError;
-}
-
-function copyOf({ line, column }: SourceLocation): SourceLocation {
-  return { line, column };
-}
-
-function defineHidden(error: object, name: string, value: unknown): void {
-  Object.defineProperty(error, name, { value, enumerable: false, configurable: true, writable: true });
 }
 
 /** Properties that `locatedError` copies from an error into the response. */
