@@ -41,11 +41,11 @@ export function createCsrf(options: Options): Csrf {
    * Creates the 403 error. The compared values are in the response only in development, and always in the
    * debug log.
    */
-  function crossSite(req: IncomingMessage, message: string, option: string): HttpError {
+  function crossSite(req: IncomingMessage, message: string, option?: string): HttpError {
     const { origin } = req.headers;
     const compared =
       origin === undefined ? '' : `; its Origin ${origin} was compared with the host ${publicHostOf(req)}`;
-    const full = `${message}${compared} (option "${option}")`;
+    const full = `${message}${compared}${option === undefined ? '' : ` (option "${option}")`}`;
     debug.graphql('%s %s: %s', req.method, req.url, full);
     return new HttpError(403, isDevelopment() ? full : message, { code: 'CROSS_SITE' });
   }
@@ -85,11 +85,7 @@ export function createCsrf(options: Options): Csrf {
       if (headers['sec-fetch-site'] !== 'cross-site') return;
       const mode = headers['sec-fetch-mode'];
       if (headers.cookie !== undefined && (mode === 'no-cors' || mode === 'navigate')) {
-        throw crossSite(
-          req,
-          'The request was refused: it comes from a page of another site',
-          'crossSiteReads',
-        );
+        throw crossSite(req, 'The request was refused: it comes from a page of another site');
       }
     },
     assertMultipart(req) {
