@@ -4,7 +4,6 @@ import type { MaybePromise, OperationTransport, WebSocketLike } from '../../type
 import { notify, throwLater } from '../diagnostics/channels.ts';
 import { optionalExport } from './graphql-version.ts';
 import {
-  type Complete,
   type ExecutionInputs,
   type ExecutionOutcome,
   isThenable,
@@ -84,7 +83,49 @@ export class ObservedOperation {
     this.origin = undefined;
     // No code of the application runs for a refused operation.
     if ('errors' in prepared) return step(prepared);
-    return this.run(() => step(new ObservedPrepared(prepared, this)));
+    const observed: ObservedPrepared = {
+      ...prepared,
+      execute: (inputs) => this.#execute(prepared, inputs),
+      observed: this,
+    };
+    return this.run(() => step(observed));
+  }
+
+  #execute(prepared: PreparedOperation, inputs: ExecutionInputs): MaybePromise<ExecutionOutcome> {
+    const observers = this.#startExecution(inputs);
+    const onResult = (outcome: ExecutionOutcome): ExecutionOutcome => {
+      // The events of a subscription have their own observers, and it would keep their bodies in memory.
+      if (prepared.operation.operation !== 'subscription') this.result = outcome;
+      for (const observer of observers) notify(() => observer.ended?.(outcome));
+      return outcome;
+    };
+    const onError = (error: unknown): never => {
+      for (const observer of observers) notify(() => observer.ended?.(undefined, error));
+      throw error;
+    };
+    let running: MaybePromise<ExecutionOutcome>;
+    try {
+      running = runWithin(observers, () => prepared.execute(inputs));
+    } catch (error) {
+      return onError(error);
+    }
+    return isThenable(running) ? running.then(onResult, onError) : onResult(running);
+  }
+
+  /** Returns the observers of one execution. */
+  #startExecution(inputs: ExecutionInputs): readonly ExecutionObserver[] {
+    let observers: ExecutionObserver[] | undefined;
+    for (const observer of this.observers) {
+      try {
+        const execution = observer.executing?.(inputs);
+        if (execution === undefined) continue;
+        observers ??= [];
+        observers.push(execution);
+      } catch (error) {
+        throwLater(error);
+      }
+    }
+    return observers ?? NO_EXECUTION_OBSERVERS;
   }
 
   /** Runs a step of the operation within the steps of the observers. */
@@ -107,101 +148,16 @@ export class ObservedOperation {
   }
 }
 
+/** A prepared operation of one request, which reports its executions. */
+interface ObservedPrepared extends PreparedOperation {
+  readonly observed: ObservedOperation;
+}
+
 /** Returns the observed operation that has prepared an operation; undefined without subscribers. */
 export const observedOf = (prepared: PreparedOperation): ObservedOperation | undefined =>
-  prepared instanceof ObservedPrepared ? (prepared.observed as ObservedOperation) : undefined;
-
-/** The operation that gets the results of its executions. */
-interface ResultReceiver {
-  readonly observers: readonly OperationObserver[];
-  result: ObservedResult | undefined;
-}
+  (prepared as Partial<ObservedPrepared>).observed;
 
 const NO_EXECUTION_OBSERVERS: readonly ExecutionObserver[] = [];
-
-/** A prepared operation of one request, which reports its executions. */
-class ObservedPrepared implements Complete<PreparedOperation> {
-  readonly schema: PreparedOperation['schema'];
-  readonly source: PreparedOperation['source'];
-  readonly document: PreparedOperation['document'];
-  readonly operation: PreparedOperation['operation'];
-  readonly errorMode: PreparedOperation['errorMode'];
-  readonly timeout: PreparedOperation['timeout'];
-  readonly timeLimit: PreparedOperation['timeLimit'];
-  readonly cost: PreparedOperation['cost'];
-  readonly maxErrors: PreparedOperation['maxErrors'];
-  readonly price: PreparedOperation['price'];
-  readonly incremental: PreparedOperation['incremental'];
-  readonly cachePolicy: PreparedOperation['cachePolicy'];
-  readonly requirement: PreparedOperation['requirement'];
-  readonly observed: ResultReceiver;
-  readonly #prepared: PreparedOperation;
-
-  constructor(prepared: PreparedOperation, observed: ResultReceiver) {
-    this.schema = prepared.schema;
-    this.source = prepared.source;
-    this.document = prepared.document;
-    this.operation = prepared.operation;
-    this.errorMode = prepared.errorMode;
-    this.timeout = prepared.timeout;
-    this.timeLimit = prepared.timeLimit;
-    this.cost = prepared.cost;
-    this.maxErrors = prepared.maxErrors;
-    this.price = prepared.price;
-    this.incremental = prepared.incremental;
-    this.cachePolicy = prepared.cachePolicy;
-    this.requirement = prepared.requirement;
-    this.observed = observed;
-    this.#prepared = prepared;
-  }
-
-  execute(inputs: ExecutionInputs): MaybePromise<ExecutionOutcome> {
-    const prepared = this.#prepared;
-    const observers = this.#startExecution(inputs);
-    if (observers.length === 0) {
-      const outcome = prepared.execute(inputs);
-      return isThenable(outcome) ? outcome.then((settled) => this.#keep(settled)) : this.#keep(outcome);
-    }
-    const onResult = (outcome: ExecutionOutcome): ExecutionOutcome => {
-      this.#keep(outcome);
-      for (const observer of observers) notify(() => observer.ended?.(outcome));
-      return outcome;
-    };
-    const onError = (error: unknown): never => {
-      for (const observer of observers) notify(() => observer.ended?.(undefined, error));
-      throw error;
-    };
-    let running: MaybePromise<ExecutionOutcome>;
-    try {
-      running = runWithin(observers, () => prepared.execute(inputs));
-    } catch (error) {
-      return onError(error);
-    }
-    return isThenable(running) ? running.then(onResult, onError) : onResult(running);
-  }
-
-  #keep(outcome: ExecutionOutcome): ExecutionOutcome {
-    // The events of a subscription have their own observers, and it would keep their bodies in memory.
-    if (this.operation.operation !== 'subscription') this.observed.result = outcome;
-    return outcome;
-  }
-
-  /** Returns the observers of one execution. */
-  #startExecution(inputs: ExecutionInputs): readonly ExecutionObserver[] {
-    let observers: ExecutionObserver[] | undefined;
-    for (const observer of this.observed.observers) {
-      try {
-        const execution = observer.executing?.(inputs);
-        if (execution === undefined) continue;
-        observers ??= [];
-        observers.push(execution);
-      } catch (error) {
-        throwLater(error);
-      }
-    }
-    return observers ?? NO_EXECUTION_OBSERVERS;
-  }
-}
 
 /** A part of the work of an operation, as a subscriber observes it. */
 interface Observer {
