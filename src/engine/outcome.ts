@@ -1,5 +1,5 @@
 import { GraphQLError, type GraphQLFormattedError, locatedError } from 'graphql';
-import { coordinates, errorsText, noteThrown } from '../execution/graphql-error.ts';
+import { coordinates, noteThrown } from '../execution/graphql-error.ts';
 import type { ExecutionOutcome } from '../execution/types.ts';
 import {
   type Execution,
@@ -100,10 +100,10 @@ type BodyOf = (errorsJson: string, ex: Execution, root: Pending | undefined) => 
 function partialOutcome(ex: Execution, root: Pending | undefined, bodyOf: BodyOf): ExecutionOutcome {
   const errors = ex.errors ?? [];
   const masked = maskErrors(errors, ex);
-  if (masked !== undefined) return new MaskedOutcome(bodyOf(textOfErrors(masked, ex), ex, root), errors);
+  if (masked !== undefined) return new MaskedOutcome(bodyOf(JSON.stringify(masked), ex, root), errors);
   const graphqlErrors = toGraphQLErrors(errors);
   const formatted = ex.program.settings.formatErrors(graphqlErrors, ex.inputs.origin);
-  const body = bodyOf(textOfErrors(formatted, ex), ex, root);
+  const body = bodyOf(JSON.stringify(formatted), ex, root);
   return { kind: 'partial', body, errors: graphqlErrors };
 }
 
@@ -151,11 +151,8 @@ type ErrorScope = Pick<Execution, 'program' | 'inputs'>;
 export function textOfFieldErrors(errors: readonly FieldError[], scope: ErrorScope): string {
   const { settings } = scope.program;
   const masked = maskErrors(errors, scope);
-  return textOfErrors(masked ?? settings.formatErrors(toGraphQLErrors(errors), scope.inputs.origin), scope);
+  return JSON.stringify(masked ?? settings.formatErrors(toGraphQLErrors(errors), scope.inputs.origin));
 }
-
-const textOfErrors = (errors: readonly GraphQLFormattedError[], { program, inputs }: ErrorScope): string =>
-  errorsText(errors, program.settings, inputs.origin);
 
 /** Formats errors without creating GraphQLErrors; undefined if one of them needs it. */
 function maskErrors(

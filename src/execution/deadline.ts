@@ -3,7 +3,6 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { Access } from '../auth/access.ts';
 import { createDeadlines, type Deadlines } from '../http/timers.ts';
 import { duration, type Rule } from '../options/rules.ts';
-import { errorsText } from './graphql-error.ts';
 import {
   type Complete,
   type EngineSettings,
@@ -210,8 +209,7 @@ export class TimeLimit {
   #outcome(origin: ErrorOrigin | undefined): ExecutionOutcome {
     const error = this.createError(origin);
     const formatted = this.#services.formatErrors([error], origin);
-    const body = `{"errors":${errorsText(formatted, this.#services, origin)}}`;
-    return { kind: 'refused', body, errors: [error], status: TIMEOUT_STATUS };
+    return { kind: 'refused', body: JSON.stringify({ errors: formatted }), errors: [error], status: TIMEOUT_STATUS };
   }
 
   /** Reports the timeout, and returns the error for the client. */

@@ -1,6 +1,5 @@
-import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import { GraphQLError } from 'graphql';
 import { toError } from '../http/reply.ts';
-import type { EngineSettings, ErrorOrigin } from './types.ts';
 
 /** The coordinate of the field that an error belongs to, such as `User.name`, for the option `errors.coordinate`. */
 export const coordinates: WeakMap<GraphQLError, string> = new WeakMap();
@@ -55,40 +54,4 @@ export const isServerError = (thrown: GraphQLError): boolean =>
 /** Creates the error of a refused request, with a stable code in its extensions. */
 export function refusalError(message: string, code: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code } });
-}
-
-/**
- * Writes formatted errors as JSON. An error whose extensions JSON cannot represent (a bigint, a cycle) is replaced by a
- * masked one, which is reported.
- */
-export function errorsText(
-  errors: readonly GraphQLFormattedError[],
-  settings: Pick<EngineSettings, 'formatErrors'>,
-  origin: ErrorOrigin | undefined,
-): string {
-  try {
-    return JSON.stringify(errors);
-  } catch {
-    return `[${errors.map((error) => errorText(error, settings, origin)).join()}]`;
-  }
-}
-
-function errorText(
-  error: GraphQLFormattedError,
-  { formatErrors }: Pick<EngineSettings, 'formatErrors'>,
-  origin: ErrorOrigin | undefined,
-): string {
-  try {
-    return JSON.stringify(error);
-  } catch (thrown) {
-    const { locations, path } = error;
-    const options = { originalError: toError(thrown), ...(path && { path }) };
-    const [masked] = formatErrors([new GraphQLError('An error cannot be written as JSON', options)], origin);
-    try {
-      return JSON.stringify({ message: masked?.message, locations, path, extensions: masked?.extensions });
-    } catch {
-      // The function that formats errors adds such extensions to each of them.
-      return JSON.stringify({ message: masked?.message, locations, path });
-    }
-  }
 }

@@ -17,7 +17,7 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { StreamedResults } from '../../types/operation.ts';
 import { stepOf } from '../options/rules.ts';
-import { coordinates, errorsText, toGraphQLError } from './graphql-error.ts';
+import { coordinates, toGraphQLError } from './graphql-error.ts';
 import { optionalExport, V17 } from './graphql-version.ts';
 import { type Caller, executeGuarded } from './guard.ts';
 import { hasBatchResolvers } from './resolve-many.ts';
@@ -25,7 +25,6 @@ import {
   type Caching,
   type Engine,
   type EngineSettings,
-  type ErrorOrigin,
   type ExecutionInputs,
   type ExecutionOutcome,
   type FieldTracker,
@@ -182,7 +181,7 @@ export function outcomeFromResult(
   const formatted = settings.formatErrors(errors, inputs.origin);
   try {
     const members = JSON.stringify({ data, ...others }).slice(1);
-    const body = `{"errors":${errorsText(formatted, settings, inputs.origin)}${members === '}' ? '' : ','}${members}`;
+    const body = `{"errors":${JSON.stringify(formatted)}${members === '}' ? '' : ','}${members}`;
     return { kind: refused ? 'refused' : 'partial', body, errors, extensions: result.extensions };
   } catch (error) {
     return failedOutcome(errors, formatted, error, settings, inputs);
@@ -199,7 +198,7 @@ function failedOutcome(
 ): ExecutionOutcome {
   const error = toGraphQLError(thrown);
   const all = [...formatted, ...settings.formatErrors([error], origin)];
-  const body = `{"errors":${errorsText(all, settings, origin)},"data":null}`;
+  const body = `{"errors":${JSON.stringify(all)},"data":null}`;
   return { kind: 'partial', body, errors: [...errors, error] };
 }
 
@@ -265,7 +264,7 @@ const withoutDirectives = new WeakMap<DocumentNode, DocumentNode>();
 export const executeNonIncremental: ExecuteFunction = (args) => {
   const { schema, document } = args;
   if (validateExecutionArgs === undefined || executeRootSelectionSet === undefined) return execute(args);
-  if (!INCREMENTAL_DIRECTIVES.some((name) => schema.getDirective(name) != null)) return execute(args);
+  if (!declaresIncremental(schema)) return execute(args);
   let stripped = withoutDirectives.get(document);
   if (stripped === undefined) {
     stripped = removeIncrementalDirectives(document);
@@ -320,8 +319,10 @@ async function firstOf(results: MaskedResults, signal: AbortSignal | undefined):
   return results.outcomeOf(value);
 }
 
-/** The results of an engine, whose errors are masked and reported. */
+/** The results of an engine, or the payloads of graphql-js, whose errors are masked and reported. */
 class MaskedResults implements RemainingResults {
+  /** See `RemainingResults`; only the format since 2024 has ids. */
+  readonly openIds = new Set<string>();
   readonly #iterator: AsyncIterator<unknown>;
   readonly #mask: (result: unknown) => object;
   #isReturned = false;
@@ -335,7 +336,7 @@ class MaskedResults implements RemainingResults {
   outcomeOf(first: unknown): ExecutionOutcome {
     const { errors = [], extensions } = Object(first) as ResultPart;
     const kind = errors.length > 0 ? 'partial' : 'data';
-    return { kind, body: this.#format(first), errors, extensions, rest: this };
+    return { kind, body: this.format(first), errors, extensions, rest: this };
   }
 
   async nextResult(): Promise<IteratorResult<unknown>> {
@@ -345,7 +346,7 @@ class MaskedResults implements RemainingResults {
 
   async next(): Promise<IteratorResult<string, undefined>> {
     const { done, value } = await this.nextResult();
-    return done ? { done, value: undefined } : { done: false, value: this.#format(value) };
+    return done ? { done, value: undefined } : { done: false, value: this.format(value) };
   }
 
   /** Calls `return` of the iterator once. */
@@ -358,9 +359,13 @@ class MaskedResults implements RemainingResults {
   }
 
   /** A result without a JSON form ends the iteration, so its source is released. */
-  #format(result: unknown): string {
+  format(result: unknown): string {
     try {
-      return JSON.stringify(this.#mask(result));
+      const text = JSON.stringify(this.#mask(result));
+      const { pending = [], completed = [] } = result as ResultPart;
+      for (const { id } of pending) if (id !== undefined) this.openIds.add(id);
+      for (const { id } of completed) if (id !== undefined) this.openIds.delete(id);
+      return text;
     } catch (error) {
       this.return().catch(() => undefined);
       throw error;
@@ -372,8 +377,9 @@ class MaskedResults implements RemainingResults {
 interface ResultPart {
   readonly errors?: readonly GraphQLError[];
   readonly extensions?: Readonly<Record<string, unknown>>;
+  readonly pending?: readonly { readonly id?: string }[];
   readonly incremental?: readonly object[];
-  readonly completed?: readonly object[];
+  readonly completed?: readonly { readonly id?: string }[];
 }
 
 /** Masks and reports the errors of a result and of its incremental parts. */
@@ -393,28 +399,8 @@ function maskErrors(result: unknown, settings: EngineSettings, inputs: Execution
 
 /** The result of graphql 17 for an operation with deferred parts. */
 interface IncrementalResults {
-  readonly initialResult: InitialPayload;
-  readonly subsequentResults: AsyncGenerator<Payload, void, void>;
-}
-
-/** A deferred part, some items of a stream, or the end of one. */
-interface PayloadPart {
-  readonly id?: string;
-  readonly path?: readonly (string | number)[] | undefined;
-  readonly label?: string | undefined;
-  readonly errors?: readonly GraphQLError[];
-}
-
-/** A payload after the first one, in either format. */
-interface Payload {
-  readonly pending?: readonly PayloadPart[];
-  readonly incremental?: readonly PayloadPart[];
-  readonly completed?: readonly PayloadPart[];
-}
-
-interface InitialPayload extends Payload {
-  readonly errors?: readonly GraphQLError[];
-  readonly data: unknown;
+  readonly initialResult: ResultPart & { readonly data: unknown };
+  readonly subsequentResults: AsyncGenerator<ResultPart, void, void>;
 }
 
 type ExecuteIncrementally = (args: ExecutionArgs) => MaybePromise<ExecutionResult | IncrementalResults>;
@@ -430,18 +416,16 @@ export const SUPPORTS_INCREMENTAL: boolean = Object.values(EXECUTORS).every(
   (execute) => typeof execute === 'function',
 );
 
-const DIRECTIVES: readonly string[] = ['defer', 'stream'];
-
 /** Whether a schema declares `@defer` or `@stream`. */
 export const declaresIncremental = (schema: GraphQLSchema): boolean =>
-  DIRECTIVES.some((name) => schema.getDirective(name) != null);
+  INCREMENTAL_DIRECTIVES.some((name) => schema.getDirective(name) != null);
 
 /** Returns which of `@defer` and `@stream` a document uses. */
 export function incrementalDirectives(document: DocumentNode): ReadonlySet<string> {
   const found = new Set<string>();
   visit(document, {
     Directive({ name }) {
-      if (DIRECTIVES.includes(name.value)) found.add(name.value);
+      if (INCREMENTAL_DIRECTIVES.includes(name.value)) found.add(name.value);
     },
   });
   return found;
@@ -485,85 +469,6 @@ function outcomeOfPayloads(
     subsequentResults.return().catch(() => undefined);
     return outcome;
   }
-  const texts = new PayloadTexts(settings, inputs);
-  const members = texts.of(others).slice(1);
-  return {
-    ...outcome,
-    body: `${outcome.body.slice(0, -1)},${members}`,
-    rest: {
-      next: async () => {
-        const { done, value } = await subsequentResults.next();
-        return done === true ? { done, value: undefined } : { done: false, value: texts.of(value) };
-      },
-      return: async () => {
-        await subsequentResults.return();
-        return { done: true, value: undefined };
-      },
-      openIds: texts.openIds,
-    },
-  };
-}
-
-/** Masks, formats and reports the errors of deferred parts, and writes payloads as JSON. */
-class PayloadTexts {
-  readonly #settings: EngineSettings;
-  readonly #origin: ErrorOrigin | undefined;
-  /** The parts that have failed because their data cannot be written. Clients must not hear of them again. */
-  readonly #failed = new Set<string>();
-
-  /** See `RemainingResults`; only the format since 2024 has ids. */
-  readonly openIds = new Set<string>();
-
-  constructor(settings: EngineSettings, { origin }: ExecutionInputs) {
-    this.#settings = settings;
-    this.#origin = origin;
-  }
-
-  of({ incremental, completed, ...others }: Payload): string {
-    const failed: string[] = [];
-    const parts = this.#unfailed(incremental)?.flatMap((part) => this.#part(part, failed));
-    const ends = this.#unfailed(completed)?.map((end) => this.#text(end));
-    for (const { id } of others.pending ?? []) if (id !== undefined) this.openIds.add(id);
-    for (const { id } of completed ?? []) if (id !== undefined) this.openIds.delete(id);
-    const completedNow = [...failed, ...(ends ?? [])];
-    const members = JSON.stringify(others).slice(1, -1);
-    const lists = [
-      ...(parts === undefined || parts.length === 0 ? [] : [`"incremental":[${parts.join()}]`]),
-      ...(completedNow.length === 0 ? [] : [`"completed":[${completedNow.join()}]`]),
-    ];
-    return `{${[...(members === '' ? [] : [members]), ...lists].join()}}`;
-  }
-
-  #unfailed<T extends PayloadPart>(parts: readonly T[] | undefined): readonly T[] | undefined {
-    return this.#failed.size === 0
-      ? parts
-      : parts?.filter(({ id }) => id === undefined || !this.#failed.has(id));
-  }
-
-  /** Returns the text of a part; none in the format since 2024, which completes a part without data. */
-  #part(part: PayloadPart, failed: string[]): string[] {
-    try {
-      return [this.#text(part)];
-    } catch (thrown) {
-      const errors = [toGraphQLError(thrown)];
-      const { id, path, label } = part;
-      if (id === undefined) {
-        const nothing = 'items' in part ? { items: null } : { data: null };
-        return [this.#text({ ...nothing, path, label, errors })];
-      }
-      if (!this.#failed.has(id)) failed.push(this.#text({ id, errors }));
-      this.#failed.add(id);
-      this.openIds.delete(id);
-      return [];
-    }
-  }
-
-  #text(part: PayloadPart): string {
-    if (part.errors === undefined) return JSON.stringify(part);
-    const formatted = this.#settings.formatErrors(part.errors, this.#origin);
-    return JSON.stringify({
-      ...part,
-      errors: JSON.parse(errorsText(formatted, this.#settings, this.#origin)),
-    });
-  }
+  const rest = new MaskedResults(subsequentResults, (result) => maskErrors(result, settings, inputs));
+  return { ...outcome, body: `${outcome.body.slice(0, -1)},${rest.format(others).slice(1)}`, rest };
 }

@@ -1,4 +1,4 @@
-import { buildSchema, GraphQLError, versionInfo } from 'graphql';
+import { buildSchema, versionInfo } from 'graphql';
 import type { ExecutionOutcome } from '../../src/execution/types.ts';
 import { hash } from './choices.ts';
 import { engines, prepare, settingsOf } from './compare.ts';
@@ -209,29 +209,6 @@ describe('a failed execution', () => {
     const whole = await prepare(engines.graphqlJs, own, '{ any list }', settings)({ rootValue });
     expect(whole.errors.map(({ originalError }) => originalError)).toEqual([expect.any(TypeError)]);
     expect(JSON.parse(whole.body.toString()).data).toBeNull();
-  });
-
-  it('an error whose extensions have no JSON is replaced', async () => {
-    const own = buildSchema('type Query { a: String b: String }');
-    const rootValue = {
-      a: () => new GraphQLError('public', { extensions: { code: 'A', big: 1n } }),
-      b: () => new GraphQLError('public', { extensions: { code: 'B' } }),
-    };
-    const formatErrors: typeof settings.formatErrors = (errors) =>
-      errors.map((error) =>
-        error.originalError instanceof TypeError ? { message: 'masked' } : error.toJSON(),
-      );
-    for (const engine of Object.values(engines)) {
-      const outcome = await prepare(engine, own, '{ a b }', settingsOf({ formatErrors }))({ rootValue });
-      const locations = [expect.any(Object)];
-      expect(JSON.parse(outcome.body.toString())).toEqual({
-        errors: [
-          { message: 'masked', locations, path: ['a'] },
-          { message: 'public', locations, path: ['b'], extensions: { code: 'B' } },
-        ],
-        data: { a: null, b: null },
-      });
-    }
   });
 
   it('a mutation with a value without JSON fails, and later ones succeed', async () => {

@@ -185,18 +185,21 @@ function tests(): void {
   });
 
   it.each(['v0.2', '20220824'] as const)(
-    'a deferred value that cannot be written as JSON fails, in the format %s, under both engines',
+    'a deferred value that cannot be written as JSON fails at its field, or with graphql-js its stream, in the format %s',
     async (format) => {
       const query = '{ id ... @defer { big } ... @defer { name } }';
-      for (const engine of [compiledIncrementally, executeIncrementally]) {
+      const read = async (engine: typeof compiledIncrementally): Promise<string> => {
         const { rest } = await prepareWith({ id: '1', big: () => 1n, name: 'n' }, query, format, engine)();
         let text = '';
         for (let step = await rest?.next(); step?.done === false; step = await rest?.next())
           text += step.value;
-        expect(text).toContain('BigInt');
-        expect(text).toContain('"name":"n"');
-        if (format === 'v0.2') expect(text.match(/"id":"[01]"(,"errors":\[[^\]]*\])?\}/g)).toHaveLength(2);
-      }
+        return text;
+      };
+      const text = await read(compiledIncrementally);
+      expect(text).toContain('BigInt');
+      expect(text).toContain('"name":"n"');
+      if (format === 'v0.2') expect(text.match(/"id":"[01]"(,"errors":\[[^\]]*\])?\}/g)).toHaveLength(2);
+      await expect(read(executeIncrementally)).rejects.toThrow('BigInt');
     },
   );
 

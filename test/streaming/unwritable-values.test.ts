@@ -88,9 +88,16 @@ if (V17)
       expect(payloads.slice(0, -1).every(({ hasNext }) => hasNext)).toBe(true);
       expect(idsOf(payloads, 'completed')).toEqual(idsOf(payloads, 'pending'));
       const parts = payloads.flatMap(({ incremental = [] }) => incremental);
-      expect(parts).toContainEqual(expect.objectContaining({ data: { sibling: 'here' } }));
       const failures = [...parts, ...payloads.flatMap(({ completed = [] }) => completed)];
-      expect(failures.flatMap(({ errors = [] }) => errors)).toEqual(MASKED);
+      const errors = [...failures, payloads.at(-1)].flatMap((failure) => failure?.errors ?? []);
+      // graphql-js does not know which value it is, so its other parts may fail too.
+      if (engine === 'compiled') {
+        expect(parts).toContainEqual(expect.objectContaining({ data: { sibling: 'here' } }));
+        expect(errors).toEqual(MASKED);
+      } else {
+        expect(errors.length).toBeGreaterThan(0);
+        for (const error of errors) expect(error).toEqual(MASKED[0]);
+      }
       expect(body).not.toContain('BigInt');
       expect(reported).toHaveLength(1);
     });
@@ -107,7 +114,7 @@ if (V17)
         };
         const url = await serve({ engine, formatError });
         const query =
-          '{ hello ... @defer(label: "a") { big } ... @defer(label: "b") { sibling badExtensions } }';
+          '{ hello ... @defer(label: "a") { first: badExtensions } ... @defer(label: "b") { sibling badExtensions } }';
         const { status, body } = await read(url, { query }, accept);
         expect(status).toBe(200);
         const payloads = jsonLines(body);
