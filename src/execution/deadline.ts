@@ -209,7 +209,12 @@ export class TimeLimit {
   #outcome(origin: ErrorOrigin | undefined): ExecutionOutcome {
     const error = this.createError(origin);
     const formatted = this.#services.formatErrors([error], origin);
-    return { kind: 'refused', body: JSON.stringify({ errors: formatted }), errors: [error], status: TIMEOUT_STATUS };
+    return {
+      kind: 'refused',
+      body: JSON.stringify({ errors: formatted }),
+      errors: [error],
+      status: TIMEOUT_STATUS,
+    };
   }
 
   /** Reports the timeout, and returns the error for the client. */

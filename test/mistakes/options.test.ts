@@ -148,11 +148,7 @@ const FAMILIES = {
     ...files({ fallback: 'app.html' }, { fallback: '/srv/index.html' }, { fallback: 'pages' }),
     ...files({ fallback: '' }, { fallback: '..' }, { fallback: '../a.html' }, { fallback: 'a/../../a.html' }),
     ...files({ notFound: '404.html' }, { notFound: '../404.html' }, { notFound: './pages' }),
-    ...files(
-      { cache: 5 },
-      { cache: { maxByte: 1 } },
-      { cache: { maxFiles: 5 } },
-    ),
+    ...files({ cache: 5 }, { cache: { maxByte: 1 } }, { cache: { maxFiles: 5 } }),
     ...files({ cache: { maxBytes: '64 MiB' } }, { cache: { maxBytes: -1 } }),
     ...files({ cacheControl: '' }, { cacheControl: 'a\nb' }, { cacheControl: 5 }, { cacheControl: null }),
     ...files({ setHeaders: { 'x-a': 'b' } }, { setHeaders: null }),

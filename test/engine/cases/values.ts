@@ -1,5 +1,5 @@
 import { GraphQLError } from 'graphql';
-import { type Group } from './case.ts';
+import type { Group } from './case.ts';
 import { common } from './common.ts';
 
 const cat = { kind: 'Cat', name: 'Tom', meows: true };
