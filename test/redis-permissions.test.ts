@@ -44,8 +44,8 @@ async function urlFor(commands: readonly string[]): Promise<string> {
 }
 
 it.each([
-  ['without', undefined, ', and with'],
-  ['with', {}, '. All processes'],
+  ['without', undefined, '; with'],
+  ['with', {}, ' With `sharded`'],
 ])('createPubSub %s history needs the documented permissions only', async (_, history, end) => {
   const redis = await urlFor(commandsIn('history.md', 'The user needs permission for', end));
   const errors: Error[] = [];
