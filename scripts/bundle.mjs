@@ -22,7 +22,7 @@ const GROUPS = [
     test: /[\\/]src[\\/](auth|cache|compress|core|cost|cursors|engine|execution|graphiql|graphql|live|openapi|streams|uploads|usage)[\\/]|[\\/]idempotency[\\/](directive|options)\.ts/,
   },
   // Loaded with the first connection to Redis.
-  { name: 'lib/redis', test: /[\\/]src[\\/]redis[\\/](connect|node-redis)\.ts/ },
+  { name: 'lib/redis', test: /[\\/]src[\\/]redis[\\/](cluster|connect|node-redis)\.ts/ },
   // Loaded when a handler has the option `idempotency`.
   { name: 'lib/idempotency', test: /[\\/]src[\\/]idempotency[\\/](keys|mutations|plan)\.ts/ },
 ];

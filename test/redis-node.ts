@@ -65,7 +65,7 @@ export function describeNodeRedis(name: string, { createClient, createCluster }:
       const client = await opened(createCluster({ rootNodes }));
       for (const use of Object.values(USES)) await use(client);
       const create = () =>
-        new RedisTransport(client, { heartbeat: 100, commandTimeout: 5000, history: LIMITS });
+        new RedisTransport(client, { ...SETTINGS, commandTimeout: 5000, sharded: false, history: LIMITS });
       expect(await testTransport(create)).toHaveLength(7);
     });
 

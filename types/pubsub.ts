@@ -10,6 +10,12 @@ export interface PubSubOptions {
    */
   redis?: RedisSource | undefined;
   /**
+   * Sends an event of a cluster to the node of its topic only (`SPUBLISH`), and not to all nodes. Each process has a
+   * connection to each master. All processes need the same value. Needs Redis 7 or later.
+   * @default false
+   */
+  sharded?: boolean | undefined;
+  /**
    * Prefix of every Redis channel. Applications on one Redis need different prefixes.
    * @default 'espalier:'
    */

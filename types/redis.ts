@@ -4,7 +4,7 @@ import type { MaybePromise } from './connect.ts';
  * A Redis or Valkey server, or a cluster of them. Every option takes it in one of these forms:
  *
  * - A URL: `redis://user:password@host:port/database`, percent-encoded, or `rediss://…` for TLS. Needs the package
- *   `ioredis` or `iovalkey`.
+ *   `ioredis`.
  * - A URL with a function that returns the password, which may expire (`RedisLogin`).
  * - A client or cluster of `ioredis` (version 5 or 6), `iovalkey`, or `redis` (node-redis, version 5 or later).
  *
@@ -20,7 +20,7 @@ export interface RedisClient {
   duplicate(override?: object): unknown;
 }
 
-/** A server whose password expires, such as a token of a cloud provider. Needs the package `ioredis` or `iovalkey`. */
+/** A server whose password expires, such as a token of a cloud provider. Needs the package `ioredis`. */
 export interface RedisLogin {
   /** The URL of the server. */
   url: string;

@@ -14,6 +14,7 @@ import { createErrorListener, guardListener } from '../diagnostics/logging.ts';
 import {
   bytes,
   delay,
+  flag,
   isEither,
   isFunction,
   isObject,
@@ -27,7 +28,7 @@ import {
   wrongArgument,
 } from '../options/rules.ts';
 import { HISTORY_OPTIONS, PUBSUB_OPTIONS } from '../options/scopes.ts';
-import { redisRule } from '../redis/clients.ts';
+import { isClusterSource, redisRule } from '../redis/clients.ts';
 import { cursorsOf, idOf, isId, resumedCursor } from './cursor.ts';
 import { FileTransport } from './file-transport.ts';
 import { HISTORY_RULES, type HistoryLimits, MemoryHistory } from './history.ts';
@@ -286,6 +287,7 @@ interface HistorySettings extends HistoryLimits {
 /** The checked options of `createPubSub`. */
 interface PubSubSettings {
   readonly redis: RedisSource | undefined;
+  readonly sharded: boolean;
   readonly prefix: string;
   readonly maxBufferedEvents: number;
   readonly maxBufferedBytes: number;
@@ -313,6 +315,7 @@ function isTransport(value: unknown): boolean {
 
 const RULES: Rules<Given> = {
   redis: redisRule,
+  sharded: flag(false),
   prefix: rule('espalier:', isString, 'a string'),
   maxBufferedEvents: positive(1024),
   maxBufferedBytes: bytes(8 * 1024 * 1024),
@@ -352,7 +355,7 @@ const usedTransports = new WeakSet<EventTransport>();
 
 /** A transport serves one pubsub, and has its own settings. */
 function assertTransport(transport: EventTransport, given: Readonly<Record<string, unknown>>): void {
-  for (const name of ['redis', 'commandTimeout', 'history']) {
+  for (const name of ['redis', 'sharded', 'commandTimeout', 'history']) {
     if (given[name] !== undefined)
       throw optionError(PUBSUB_OPTIONS, `the option "${name}" belongs to the transport; remove it`);
   }
@@ -385,10 +388,16 @@ function resolvePubSubOptions(options: PubSubOptions | undefined): PubSubSetting
   const resolved = resolveOptions<Given>(PUBSUB_OPTIONS, options, RULES, REPLACED_OPTIONS);
   const { history, ...settings } = resolved;
   if (settings.transport !== undefined) assertTransport(settings.transport, { ...options });
+  const { redis, sharded } = settings;
+  if (sharded && (redis === undefined || !isClusterSource(redis)))
+    throw optionError(
+      PUBSUB_OPTIONS,
+      'option "sharded" needs a cluster: pass a cluster of ioredis, iovalkey or "redis" as "redis", or remove it',
+    );
   const onError = createErrorListener(resolved.onError, WARNINGS);
   return {
     ...settings,
-    history: resolveHistory(history, settings.redis),
+    history: resolveHistory(history, redis),
     onGap: guardListener('onGap', resolved.onGap, onError),
     onError,
   };

@@ -22,6 +22,8 @@ interface Connections {
 
 interface RedisSettings extends ConnectionTimeouts {
   readonly history: HistoryLimits | undefined;
+  /** Whether a message stays on the node of its channel. */
+  readonly sharded: boolean;
 }
 
 /** Carries messages between processes, over the two connections that Redis pub/sub needs. */
@@ -47,7 +49,7 @@ export class RedisTransport implements EventTransport {
     this.#redis = redis;
     this.#settings = settings;
     if (settings.history === undefined) return;
-    this.#publishScript = publishScript(settings.history);
+    this.#publishScript = publishScript(settings.history, settings.sharded);
     this.history = historyIn((command) => this.#read(command));
   }
 
@@ -71,7 +73,9 @@ export class RedisTransport implements EventTransport {
     const publisher = await this.#publisher();
     const script = this.#publishScript;
     if (script === undefined) {
-      await publisher.send({ name: 'publish', args: [channel, payload] });
+      const message = { name: 'spublish', keys: [shardOf(channel)], args: [payload] };
+      const { sharded } = this.#settings;
+      await publisher.send(sharded ? message : { name: 'publish', args: [channel, payload] });
       return;
     }
     const inputs = { keys: keysOf(channel), args: [payload, channel] };
@@ -93,6 +97,11 @@ export class RedisTransport implements EventTransport {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
+  #command(name: 'subscribe' | 'unsubscribe', channel: string): RedisCommand {
+    if (!this.#settings.sharded) return { name, args: [channel] };
+    return { name: `s${name}`, keys: [shardOf(channel)] };
+  }
+
   #addChannel(name: string): void {
     if (this.#channels.has(name)) return;
     const channel = createRedisChannel();
@@ -106,7 +115,7 @@ export class RedisTransport implements EventTransport {
     this.#channels.delete(name);
     if (this.#subscriber?.isReady !== true) return;
     // After a lost connection there is nothing to unsubscribe from.
-    this.#subscriber.send({ name: 'unsubscribe', args: [name] }).catch(() => undefined);
+    this.#subscriber.send(this.#command('unsubscribe', name)).catch(() => undefined);
   }
 
   async close(): Promise<void> {
@@ -137,11 +146,13 @@ export class RedisTransport implements EventTransport {
     const { error } = this.#events;
     const timeouts = this.#settings;
     const target = { redis: this.#redis, ...timeouts, owner: 'createPubSub' };
-    const { createLine } = await import('../redis/connect.ts');
+    const { createLine, createMessageLine } = await import('../redis/connect.ts');
     const commands = await createLine(target);
-    const messages = await createLine(target, {
-      publisher: commands,
-      onMessage: (name, message) => this.#receive(name, message),
+    const { sharded } = timeouts;
+    const messages = await createMessageLine(target, commands, {
+      isSharded: sharded,
+      onMessage: (name, message) =>
+        this.#receive(sharded ? channelOf(name.slice(commands.keyPrefix.length)) : name, message),
     });
     const publisher = new RedisConnection(commands, timeouts, {
       ready: () => {
@@ -208,7 +219,7 @@ export class RedisTransport implements EventTransport {
     const isCurrent = (): boolean => this.#channels.get(name) === channel;
     for (let isReported = false; isCurrent() && !channel.isConfirmed; isReported = true) {
       try {
-        await subscriber.send({ name: 'subscribe', args: [name] });
+        await subscriber.send(this.#command('subscribe', name));
         channel.isConfirmed = true;
         channel.resolve();
         return;
@@ -246,6 +257,10 @@ const RETRY_MILLISECONDS = 100;
 /** A channel has a stream with its events, and a key with the id of the newest one, which is kept longer. */
 const keysOf = (channel: string): [string, string] => [`{${channel}}:events`, `{${channel}}:newest`];
 
+/** The name of a sharded channel is the first key, so that a script may use both. */
+const shardOf = (channel: string): string => keysOf(channel)[0];
+const channelOf = (shard: string): string => shard.slice(1, -'}:events'.length);
+
 /** The first character of messages with ids. No JSON text begins with it. */
 const MARK = '@';
 
@@ -258,7 +273,7 @@ const RENEWAL = 1000;
  * 1970. The limits are part of the text, because each argument takes time; as strings, which Redis does not have to
  * convert. ARGV: the payload, the channel.
  */
-function publishScript({ length, age }: HistoryLimits): RedisScript {
+function publishScript({ length, age }: HistoryLimits, sharded: boolean): RedisScript {
   const lifetime = age + RENEWAL;
   return new RedisScript(`
 local previous = redis.call('GET', KEYS[2]) or '${START}'
@@ -270,7 +285,7 @@ else
   redis.call('PEXPIRE', KEYS[1], '${lifetime}')
   redis.call('SET', KEYS[2], id, 'PX', '${lifetime + IDLE_MILLISECONDS}')
 end
-redis.call('PUBLISH', ARGV[2], '${MARK}' .. id .. ' ' .. previous .. ' ' .. ARGV[1])
+redis.call(${sharded ? "'SPUBLISH', KEYS[1]" : "'PUBLISH', ARGV[2]"}, '${MARK}' .. id .. ' ' .. previous .. ' ' .. ARGV[1])
 `);
 }
 

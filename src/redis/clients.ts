@@ -26,7 +26,7 @@ export interface RedisCommands {
 export type Ioredis = Redis | Cluster;
 
 type Words = readonly (string | Buffer)[];
-type OnText = (text: string, channel: string) => void;
+type Subscribe = (channel: string, listener: (text: string, channel: string) => void) => Promise<unknown>;
 
 /** The members of a client of node-redis that this package uses. */
 export interface NodeRedisClient extends RedisClient {
@@ -39,18 +39,25 @@ export interface NodeRedisClient extends RedisClient {
   };
   connect(): Promise<unknown>;
   destroy(): void;
-  on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'error' | 'sharded-channel-moved', listener: (error: Error) => void): unknown;
   duplicate(override?: object): NodeRedisClient;
   sendCommand(words: Words, options: object): Promise<unknown>;
-  subscribe(channel: string, listener: OnText): Promise<unknown>;
-  unsubscribe(channel: string, listener: OnText): Promise<unknown>;
+  subscribe: Subscribe;
+  unsubscribe: Subscribe;
+  sSubscribe: Subscribe;
+  sUnsubscribe: Subscribe;
+}
+
+interface NodeRedisMaster {
+  readonly address: string;
 }
 
 /** The members of a cluster of node-redis. */
-interface NodeRedisCluster extends Pick<NodeRedisClient, 'connect' | 'destroy' | 'on'> {
+export interface NodeRedisCluster extends Pick<NodeRedisClient, 'connect' | 'destroy' | 'on'> {
   readonly isOpen: boolean;
-  readonly masters: readonly object[];
-  nodeClient(node: object): NodeRedisClient | Promise<NodeRedisClient>;
+  readonly masters: readonly NodeRedisMaster[];
+  readonly slots: readonly { readonly master: NodeRedisMaster }[];
+  nodeClient(node: NodeRedisMaster): NodeRedisClient | Promise<NodeRedisClient>;
   duplicate(override?: object): NodeRedisCluster;
   sendCommand(key: string | undefined, isReadonly: boolean, words: Words, options: object): Promise<unknown>;
 }
@@ -62,6 +69,10 @@ export const isNodeRedis = (client: object): client is NodeRedis =>
   'destroy' in client && ('isPubSubActive' in client || isNodeCluster(client));
 
 export const isNodeCluster = (client: object): client is NodeRedisCluster => 'nodeClient' in client;
+
+/** Whether a Redis is a cluster. */
+export const isClusterSource = (redis: RedisSource): boolean =>
+  isObject(redis) && ('nodeClient' in redis || redis['isCluster'] === true);
 
 export const isLogin = (redis: RedisSource): redis is RedisLogin => isObject(redis) && 'credentials' in redis;
 

@@ -13,6 +13,7 @@ import {
   refusedOnce,
   sendToIoredis,
 } from './clients.ts';
+import { type ClusterLine, ClusterSubscriber } from './cluster.ts';
 import {
   type ConnectionTimeouts,
   type LineEvents,
@@ -32,17 +33,27 @@ export interface RedisTarget extends ConnectionTimeouts {
 /** The settings that every connection has, whatever those of the client are. */
 type ConnectionOptions = RedisOptions & { readonly replyMapping: 'legacy' };
 
-/** Creates a line for commands or, with `onMessage`, for messages. */
-export async function createLine(target: RedisTarget, options: LineOptions = {}): Promise<RedisLine> {
+/** Creates the line for commands. */
+export async function createLine(target: RedisTarget): Promise<RedisLine> {
+  const { redis, commandTimeout } = target;
+  if (isString(redis) || isLogin(redis)) return lineToUrl(redis, target);
+  if (isNodeRedis(redis)) return new NodeRedisLine({ client: redis, commandTimeout });
+  const settings = connectionOptions(target);
+  return new IoredisLine(duplicateOf(redis as Ioredis, settings), { settings });
+}
+
+/** Creates the line for messages, beside that for commands. */
+export async function createMessageLine(
+  target: RedisTarget,
+  publisher: RedisLine,
+  options: LineOptions,
+): Promise<RedisLine> {
   const { redis, commandTimeout } = target;
   if (isString(redis) || isLogin(redis)) return lineToUrl(redis, target, options);
+  if (publisher.isCluster)
+    return new ClusterSubscriber({ ...options, commandTimeout, publisher: publisher as ClusterLine });
   if (isNodeRedis(redis)) return new NodeRedisLine({ ...options, client: redis, commandTimeout });
-  const { publisher } = options;
-  const settings = connectionOptions(target);
-  if (!(publisher instanceof IoredisLine && isCluster(publisher.client))) {
-    return new IoredisLine(duplicateOf(redis as Ioredis, settings), options);
-  }
-  return new IoredisLine(subscriberOf(publisher.client, await loadClient(target), settings), options);
+  return new IoredisLine(duplicateOf(redis as Ioredis, connectionOptions(target)), options);
 }
 
 /** Opens the connection to a URL that all handlers share. It is never closed, and does not keep the process running. */
@@ -66,19 +77,14 @@ async function lineToUrl(
 }
 
 async function loadClient({ owner }: Pick<RedisTarget, 'owner'>): Promise<typeof Redis> {
-  // The `try` lets bundlers build an application that has neither because it uses no Redis.
+  // The `try` lets bundlers build an application without it because it uses no URL of a Redis.
   try {
     return (await import('ioredis')).Redis;
   } catch (cause) {
-    try {
-      // A copy of ioredis, whose classes TypeScript takes for others.
-      const iovalkey: object = await import('iovalkey');
-      return Reflect.get(iovalkey, 'Redis');
-    } catch {
-      throw new Error(`${owner}: the option "redis" needs the package "ioredis": run npm install ioredis`, {
-        cause,
-      });
-    }
+    throw new Error(
+      `${owner}: a URL of a Redis needs the package "ioredis": run npm install ioredis, or pass a client`,
+      { cause },
+    );
   }
 }
 
@@ -88,26 +94,30 @@ const RECONNECT_MILLISECONDS = 2000;
 
 interface IoredisOptions extends LineOptions {
   readonly credentials?: RedisLogin['credentials'] | undefined;
+  /** The settings of the lines to the nodes of a cluster. */
+  readonly settings?: ConnectionOptions;
   /** Whether the connection does not keep the process running. */
   readonly isShared?: boolean;
 }
 
+const addressOf = ({ options }: Redis): string => `${options.host}:${options.port}`;
+
 /** A connection over ioredis, which connects again by itself. */
-class IoredisLine implements RedisLine {
+class IoredisLine implements ClusterLine {
   readonly isCluster: boolean;
   readonly keyPrefix: string;
-  readonly client: Ioredis;
+  readonly #client: Ioredis;
   readonly #options: IoredisOptions;
   #isClosed = false;
   #reconnect: NodeJS.Timeout | undefined;
 
   constructor(client: Ioredis, options: IoredisOptions = {}) {
-    this.client = client;
+    this.#client = client;
     this.#options = options;
     this.isCluster = isCluster(client);
     this.keyPrefix = client.options.keyPrefix ?? '';
     const { onMessage, isShared } = options;
-    if (onMessage !== undefined) client.on('message', onMessage);
+    if (onMessage !== undefined) client.on('message', onMessage).on('smessage', onMessage);
     if (isShared !== true || isCluster(client)) return;
     client.on('connect', () => client.stream.unref());
     // A timer of ioredis would keep the process running.
@@ -115,15 +125,15 @@ class IoredisLine implements RedisLine {
   }
 
   get isReady(): boolean {
-    return this.client.status === 'ready';
+    return this.#client.status === 'ready';
   }
 
   get isStarting(): boolean {
-    return this.client.status === 'connect';
+    return this.#client.status === 'connect';
   }
 
   open(events: LineEvents): void {
-    const client = this.client;
+    const client = this.#client;
     const { credentials } = this.#options;
     client.on('error', (cause: Error) => {
       // ioredis rejects its own AUTH with this error when the connection closes.
@@ -134,10 +144,10 @@ class IoredisLine implements RedisLine {
     client.on('connect', events.accepted);
     client.on('ready', events.ready);
     client.on('close', events.closed);
+    client.on('moved', events.closed);
     client.on('end', () => this.#ended());
-    if (credentials === undefined || isCluster(client)) return;
-    this.#authenticate(client, credentials, events);
-    void client.connect().catch(() => undefined);
+    if (credentials !== undefined && !isCluster(client)) this.#authenticate(client, credentials, events);
+    if (client.status === 'wait') void client.connect().catch(() => undefined);
   }
 
   /** Calls the function of the application before each attempt to connect, also those of ioredis. */
@@ -157,7 +167,26 @@ class IoredisLine implements RedisLine {
   }
 
   send(command: RedisCommand): Promise<unknown> {
-    return sendToIoredis(this.client, command);
+    return sendToIoredis(this.#client, command);
+  }
+
+  masters(): readonly string[] {
+    return this.#masters.map(addressOf);
+  }
+
+  ownerOf(slot: number): string | undefined {
+    return isCluster(this.#client) ? this.#client.slots[slot]?.[0] : undefined;
+  }
+
+  lineTo(address: string, options: LineOptions): RedisLine {
+    const node = this.#masters.find((each) => addressOf(each) === address);
+    if (node === undefined) throw new Error('The master does not exist any more');
+    const own = { ...this.#options.settings, lazyConnect: true, retryStrategy: () => null };
+    return new IoredisLine(adapted(node.duplicate(own)), options);
+  }
+
+  get #masters(): readonly Redis[] {
+    return isCluster(this.#client) ? this.#client.nodes('master') : [];
   }
 
   close(): Promise<void> {
@@ -167,28 +196,28 @@ class IoredisLine implements RedisLine {
     // and the server's alert.
     for (const { stream } of this.#clients) stream?.on('error', () => undefined);
     return new Promise((resolve) => {
-      if (this.client.status === 'end') return resolve();
-      this.client.once('end', () => resolve());
+      if (this.#client.status === 'end') return resolve();
+      this.#client.once('end', () => resolve());
       // Between two attempts there is no connection that could emit `end`, and none of a cluster without
       // known nodes.
-      const isUnconnected = isCluster(this.client) && this.client.nodes().length === 0;
-      if (this.client.status === 'reconnecting' || isUnconnected) resolve();
-      this.client.disconnect();
+      const isUnconnected = isCluster(this.#client) && this.#client.nodes().length === 0;
+      if (this.#client.status === 'reconnecting' || isUnconnected) resolve();
+      this.#client.disconnect();
     });
   }
 
   /** Connects again where ioredis gives up: after `sentinelRetryStrategy`, or an exception for `tls` or `port`. */
   #ended(): void {
     if (this.#isClosed) return;
-    const connect = (): Promise<unknown> => this.client.connect().catch(() => undefined);
+    const connect = (): Promise<unknown> => this.#client.connect().catch(() => undefined);
     this.#reconnect = setTimeout(connect, RECONNECT_MILLISECONDS);
     if (this.#options.isShared) this.#reconnect.unref();
   }
 
   /** The client of a cluster sends commands to any node that it still knows after lost connections, also to replicas. */
   leaveReplica(): void {
-    if (isCluster(this.client)) this.client.refreshSlotsCache();
-    else if (this.isReady) this.client.disconnect(true);
+    if (isCluster(this.#client)) this.#client.refreshSlotsCache();
+    else if (this.isReady) this.#client.disconnect(true);
   }
 
   reset(): void {
@@ -198,7 +227,7 @@ class IoredisLine implements RedisLine {
   }
 
   get #clients(): readonly Redis[] {
-    return isCluster(this.client) ? this.client.nodes() : [this.client];
+    return isCluster(this.#client) ? this.#client.nodes() : [this.#client];
   }
 }
 
@@ -273,34 +302,6 @@ function duplicateCluster(cluster: Cluster, options: ConnectionOptions): Cluster
     // A command whose connection was lost is not sent again.
     retryDelayOnFailover: 0,
   });
-}
-
-/**
- * Commands go to the node of their key. Redis sends every message to all nodes, so the subscriber needs one
- * node; after a lost connection it uses another one.
- */
-function subscriberOf(publisher: Cluster, Client: typeof Redis, options: ConnectionOptions): Redis {
-  function selectNode(): void {
-    const nodes = publisher.nodes('master');
-    const node = nodes[Math.floor(Math.random() * nodes.length)];
-    if (node === undefined) return;
-    const { host, port, username, password, tls } = node.options;
-    Object.assign(subscriber.options, { host, port, username, password, tls });
-  }
-  const subscriber = new Client({
-    ...publisher.options.redisOptions,
-    ...options,
-    lazyConnect: true,
-    retryStrategy(attempt) {
-      selectNode();
-      return Math.min(attempt * 50, 2000);
-    },
-  });
-  publisher.once('ready', () => {
-    selectNode();
-    if (subscriber.status === 'wait') void subscriber.connect().catch(() => undefined);
-  });
-  return adapted(subscriber);
 }
 
 /** The options of ioredis. A command that cannot be sent now fails: a later event could be outdated. */

@@ -20,11 +20,11 @@ export interface RedisLine {
   readonly isStarting: boolean;
   /** Connects in the background. */
   open(events: LineEvents): void;
-  /** Sends a command; also `subscribe` and `unsubscribe` with one channel. */
+  /** Sends a command; also to subscribe to and unsubscribe from one channel, a sharded one as its key. */
   send(command: RedisCommand): Promise<unknown>;
   /** Closes the connection, so that Redis does not receive unsent commands later. */
   reset(): void;
-  /** Looks for the master again: the server has become a replica. */
+  /** Looks for the masters again: a server has become a replica, or a slot has moved. */
   leaveReplica(): void;
   /** Closes the connection. Works while Redis is down, unlike QUIT, which would wait for Redis. */
   close(): Promise<void>;
@@ -40,8 +40,8 @@ interface ConnectionEvents {
 /** What a line for messages needs. */
 export interface LineOptions {
   readonly onMessage?: (channel: string, text: string) => void;
-  /** The line for commands, which knows the nodes of a cluster. */
-  readonly publisher?: RedisLine;
+  /** Whether the channels of a cluster are sharded. */
+  readonly isSharded?: boolean;
 }
 
 export interface LineEvents extends ConnectionEvents {

@@ -5,11 +5,13 @@ import {
   keyPrefixOf,
   type NodeRedis,
   type NodeRedisClient,
+  type NodeRedisCluster,
   type RedisCommand,
   refusedOnce,
   sendToNodeRedis,
   withName,
 } from './clients.ts';
+import type { ClusterLine } from './cluster.ts';
 import type { LineEvents, LineOptions, RedisLine } from './connection.ts';
 
 interface NodeRedisTarget extends LineOptions {
@@ -17,11 +19,21 @@ interface NodeRedisTarget extends LineOptions {
   readonly commandTimeout: number;
 }
 
+/** The methods for commands that its `sendCommand` cannot send. */
+const METHODS: Readonly<
+  Record<string, 'subscribe' | 'unsubscribe' | 'sSubscribe' | 'sUnsubscribe' | undefined>
+> = {
+  subscribe: 'subscribe',
+  unsubscribe: 'unsubscribe',
+  ssubscribe: 'sSubscribe',
+  sunsubscribe: 'sUnsubscribe',
+};
+
 /**
  * A connection over node-redis. Each attempt has a new client: a client that connected again by itself would send
  * queued commands and subscribe again before this package knows of it.
  */
-export class NodeRedisLine implements RedisLine {
+export class NodeRedisLine implements ClusterLine {
   readonly isCluster: boolean;
   readonly keyPrefix: string;
   isReady = false;
@@ -55,9 +67,7 @@ export class NodeRedisLine implements RedisLine {
   async #connect(): Promise<void> {
     let client: NodeRedis | undefined;
     try {
-      client = await this.#create();
-      if (this.#isClosed) return;
-      if (client === undefined) return this.#retry();
+      client = this.#create();
       this.#client = client;
       const created = client;
       // The client of a cluster replaces its nodes; the commands show whether it can.
@@ -65,6 +75,7 @@ export class NodeRedisLine implements RedisLine {
         if (isNodeCluster(created) && this.isReady) this.#events.error(error);
         else this.#lost(created, error);
       });
+      client.on('sharded-channel-moved', () => this.#lost(created));
       this.isStarting = true;
       await client.connect();
     } catch (error) {
@@ -77,16 +88,11 @@ export class NodeRedisLine implements RedisLine {
     this.#events.ready();
   }
 
-  /** Creates a client; undefined while the cluster is not connected whose nodes it needs. */
-  async #create(): Promise<NodeRedis | undefined> {
-    const { client, commandTimeout, publisher } = this.#target;
-    if (!isNodeCluster(client)) return duplicate(client, commandTimeout);
-    if (!(publisher instanceof NodeRedisLine)) return client.duplicate({ useReplicas: false });
-    // Redis sends the messages of a cluster to all nodes, so that one of them is enough.
-    const cluster = publisher.isReady ? publisher.#client : undefined;
-    if (cluster === undefined || !isNodeCluster(cluster)) return undefined;
-    const master = cluster.masters[Math.floor(Math.random() * cluster.masters.length)];
-    return master && duplicate(await cluster.nodeClient(master), commandTimeout);
+  #create(): NodeRedis {
+    const { client, commandTimeout } = this.#target;
+    return isNodeCluster(client)
+      ? client.duplicate({ useReplicas: false })
+      : duplicate(client, commandTimeout);
   }
 
   #lost(client: NodeRedis | undefined, cause?: Error): void {
@@ -121,8 +127,9 @@ export class NodeRedisLine implements RedisLine {
     const client = this.#client as NodeRedis;
     const { name, args = [] } = command;
     if (!isNodeCluster(client)) {
-      if (name !== 'subscribe' && name !== 'unsubscribe') return sendToNodeRedis(client, command);
-      return client[name](String(args[0]), this.#onMessage).catch((error: Error) => {
+      const method = METHODS[name];
+      if (method === undefined) return sendToNodeRedis(client, command);
+      return client[method](String(args[0]), this.#onMessage).catch((error: Error) => {
         throw withName(error);
       });
     }
@@ -138,6 +145,27 @@ export class NodeRedisLine implements RedisLine {
       if (!isReplyError(error)) this.#lost(client, error as Error);
       throw error;
     }
+  }
+
+  masters(): readonly string[] {
+    return this.#cluster?.masters.map(({ address }) => address) ?? [];
+  }
+
+  ownerOf(slot: number): string | undefined {
+    return this.#cluster?.slots[slot]?.master.address;
+  }
+
+  async lineTo(address: string, options: LineOptions): Promise<RedisLine> {
+    const cluster = this.#cluster;
+    const master = cluster?.masters.find((each) => each.address === address);
+    if (cluster === undefined || master === undefined) throw new Error('The master does not exist any more');
+    const client = await cluster.nodeClient(master);
+    return new NodeRedisLine({ ...options, client, commandTimeout: this.#target.commandTimeout });
+  }
+
+  get #cluster(): NodeRedisCluster | undefined {
+    const client = this.#client;
+    return client !== undefined && isNodeCluster(client) ? client : undefined;
   }
 
   reset(): void {

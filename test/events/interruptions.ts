@@ -47,7 +47,7 @@ export async function startInterruptedRedis(): Promise<InterruptedRedis> {
   return {
     url: proxy.url,
     test: (name, redis, history) =>
-      testTransport(() => new RedisTransport(redis, { ...SETTINGS, history }), {
+      testTransport(() => new RedisTransport(redis, { ...SETTINGS, sharded: false, history }), {
         interrupt: interruptions[name],
       }),
     async close() {
