@@ -279,18 +279,15 @@ const MAX_HASH_BYTES = 2 ** 34;
  */
 export class BackgroundEtags {
   readonly #settings: StaticSettings;
-  readonly #queue: [CacheEntry, LoadedFile][] = [];
-  #isRunning = false;
+  #work: Promise<void> = Promise.resolve();
 
   constructor(settings: StaticSettings) {
     this.#settings = settings;
   }
 
   add(entry: CacheEntry, file: LoadedFile): void {
-    if (this.#missingIn(file).length === 0) return;
-    this.#queue.push([entry, file]);
-    // `#run` does not reject: a file that cannot be read stays without an ETag.
-    if (!this.#isRunning) this.#run().catch(() => {});
+    if (!this.isMissing(file)) return;
+    this.#work = this.#work.then(() => this.complete(file, () => entry.file === file));
   }
 
   /** Whether an ETag of a file is still being computed. */
@@ -298,7 +295,7 @@ export class BackgroundEtags {
     return this.#missingIn(file).length > 0;
   }
 
-  /** Computes the ETags of a file at once, for a request whose condition needs them. */
+  /** Computes the ETags of a file now. A file that cannot be read stays without one. */
   async complete(file: LoadedFile, isWanted: () => boolean): Promise<void> {
     for (const representation of this.#missingIn(file))
       await addEtag(representation, isWanted).catch(() => undefined);
@@ -309,15 +306,6 @@ export class BackgroundEtags {
     return [uncompressed, ...precompressed].filter(
       ({ tag, metadata }) => tag === undefined && metadata.size <= MAX_HASH_BYTES,
     );
-  }
-
-  async #run(): Promise<void> {
-    this.#isRunning = true;
-    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
-      const [entry, file] = next;
-      await this.complete(file, () => entry.file === file);
-    }
-    this.#isRunning = false;
   }
 }
 

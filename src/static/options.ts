@@ -25,6 +25,7 @@ import {
   isObject,
   isOneOf,
   isString,
+  type OptionScope,
   oneOf,
   optionalFunction,
   optionError,
@@ -362,7 +363,7 @@ const POLICY_RULES: Rules<PolicySettings> = {
   ),
 };
 
-const PAGES_SCOPE = { ...STATIC_OPTIONS, page: 'pages', within: 'pages' };
+export const PAGES_SCOPE: OptionScope = { ...STATIC_OPTIONS, page: 'pages', within: 'pages' };
 
 /** Checks the option `pages`. */
 function resolvePagesOptions(given: PagesOptions | undefined): PageSettings | undefined {

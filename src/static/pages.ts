@@ -12,7 +12,7 @@ import type { FileRequest } from './handler.ts';
 import { etagOfBytes } from './hash.ts';
 import type { Dependency, Files } from './load.ts';
 import { mediaTypeOf } from './media-types.ts';
-import type { PageSettings, StaticSettings } from './options.ts';
+import { PAGES_SCOPE, type PageSettings, type StaticSettings } from './options.ts';
 import { type Parsed, type ParserClass, parsePage } from './parse-page.ts';
 import { extendPolicy, type InlineSources, refusesAttributes } from './policy.ts';
 import { warnOfSystem as warn } from './respond.ts';
@@ -57,7 +57,7 @@ export class Pages {
   readonly #parsed = new Map<string, { readonly id: string; readonly page: Promise<Parsed> }>();
   readonly #hashes = new Map<string, { readonly version: string; readonly integrity: string }>();
   /** Stands for the nonce in the text of a page. */
-  readonly #placeholder = randomBytes(18).toString('hex');
+  readonly placeholder = randomBytes(18).toString('hex');
 
   constructor(settings: PageSettings, files: Files, statics: StaticSettings) {
     this.settings = settings;
@@ -91,7 +91,7 @@ export class Pages {
       modules = await this.#modulesOf(filePath, parsed, dependencies);
       external.push(...Object.values(modules).map((each) => `'${each}'`));
     }
-    const nonce = !csp?.nonce ? '' : ` nonce="${this.#placeholder}"`;
+    const nonce = !csp?.nonce ? '' : ` nonce="${this.placeholder}"`;
     const map = importMapOf(parsed, modules);
     if (map !== undefined) {
       scripts.push(hashOf(map));
@@ -102,10 +102,20 @@ export class Pages {
     if (nonce !== '') for (const at of parsed.nonces) edits.push({ start: at, end: at, text: nonce });
     const body = Buffer.from(apply(text, edits));
     const sources = { scripts, external: [...new Set(external)], styles: parsed.styles };
-    const page = new Page(this, filePath, config, sources, nonce === '' ? undefined : this.#placeholder);
-    const headers = page.headersFor(sources);
+    const page = new Page(this, filePath, config, sources);
+    const headers = this.headersFor(sources);
     const etag = await etagOfBytes(Buffer.concat([body, Buffer.from(headers.join('\n'))]));
     return { body, etag, headers, dependencies, page };
+  }
+
+  /** The headers of a response for which no other code has set a policy. */
+  headersFor(sources: InlineSources): string[] {
+    const { csp, integrity } = this.settings;
+    const headers: string[] = [];
+    if (csp !== undefined)
+      headers.push(POLICY_HEADERS[csp.reportOnly ? 1 : 0], extendPolicy(csp.policy, sources));
+    if (integrity) headers.push('Integrity-Policy', 'blocked-destinations=(script)');
+    return headers;
   }
 
   /** Returns the JSON of the option `config`, which no text of it can end. */
@@ -115,7 +125,7 @@ export class Pages {
     const text = JSON.stringify(config());
     if (typeof text !== 'string')
       throw wrongReturnValue(
-        { ...STATIC_OPTIONS, page: 'pages', within: 'pages' },
+        PAGES_SCOPE,
         'config',
         undefined,
         'a JSON value',
@@ -280,39 +290,21 @@ export class Page {
   readonly #filePath: string;
   readonly #config: string | undefined;
   readonly #sources: InlineSources;
-  readonly #placeholder: string | undefined;
 
-  constructor(
-    pages: Pages,
-    filePath: string,
-    config: string | undefined,
-    sources: InlineSources,
-    placeholder: string | undefined,
-  ) {
+  constructor(pages: Pages, filePath: string, config: string | undefined, sources: InlineSources) {
     this.#pages = pages;
     this.#filePath = filePath;
     this.#config = config;
     this.#sources = sources;
-    this.#placeholder = placeholder;
   }
 
   /** Whether each response has another nonce. */
   get hasNonce(): boolean {
-    return this.#placeholder !== undefined;
+    return Boolean(this.#pages.settings.csp?.nonce);
   }
 
   isCurrent(): boolean {
     return this.#pages.isCurrent(this.#config);
-  }
-
-  /** The headers of a response for which no other code has set a policy. */
-  headersFor(sources: InlineSources): string[] {
-    const { csp, integrity } = this.#pages.settings;
-    const headers: string[] = [];
-    if (csp !== undefined)
-      headers.push(POLICY_HEADERS[csp.reportOnly ? 1 : 0], extendPolicy(csp.policy, sources));
-    if (integrity) headers.push('Integrity-Policy', 'blocked-destinations=(script)');
-    return headers;
   }
 
   /** Adds the sources of this page to policies that other code has set. A second policy would be another restriction. */
@@ -335,12 +327,12 @@ export class Page {
     const sources = { scripts: source, external: [], styles: source };
     this.extendPolicies(res, sources);
     const headers: Headers = { 'Content-Type': metadata.type, 'Cache-Control': 'no-store' };
-    const own = this.headersFor(sources);
+    const own = this.#pages.headersFor(sources);
     for (let i = 0; i < own.length; i += 2) {
       if (!res.hasHeader(own[i] as string)) headers[own[i] as string] = own[i + 1] as string;
     }
     headers['X-Content-Type-Options'] = 'nosniff';
-    const text = (body ?? Buffer.alloc(0)).toString('utf8').replaceAll(this.#placeholder ?? nonce, nonce);
+    const text = (body ?? Buffer.alloc(0)).toString('utf8').replaceAll(this.#pages.placeholder, nonce);
     writeReply(req, res, { status, headers, body: Buffer.from(text) });
   }
 
@@ -348,7 +340,7 @@ export class Page {
     const given = this.#pages.settings.csp?.nonce;
     const nonce: unknown = typeof given === 'function' ? given(req, res) : randomBytes(18).toString('base64');
     if (typeof nonce === 'string' && /^[\w+/-]+={0,2}$/.test(nonce)) return nonce;
-    const scope = { ...STATIC_OPTIONS, page: 'pages', within: 'pages.csp' };
+    const scope = { ...PAGES_SCOPE, within: 'pages.csp' };
     throw wrongReturnValue(scope, 'nonce', nonce, `a text of base64, for ${this.#filePath}`);
   }
 }

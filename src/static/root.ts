@@ -309,52 +309,44 @@ export function closeOnLoop(fd: number): void {
   } catch {}
 }
 
-/**
- * Opens a path without symbolic links below the root, which needs no separate resolution; undefined for other
- * paths.
- */
+/** Opens a path without symbolic links below the root, which needs no separate resolution; undefined for other paths. */
 async function openLiteral(
   root: RootDirectory,
   path: string,
   isLocal: boolean,
 ): Promise<ReadableFile | undefined> {
   if (process.platform !== 'linux') return undefined;
-  const fd = await openOrUndefined(path, NOFOLLOW);
+  return openIf(path, isLocal, async (_fd, actual) => actual === (await literalPath(root, path)));
+}
+
+/** Opens a real path that was inside the root. Returns undefined if the path has changed and must be resolved again. */
+export function openRealPath(realPath: string): Promise<ReadableFile | undefined> {
+  return openIf(realPath, false, (fd, actual) => isOpenAt(fd, realPath, actual));
+}
+
+/** O_NOFOLLOW protects the last segment only, so that the path of the descriptor decides too. */
+async function openIf(
+  path: string,
+  isLocal: boolean,
+  isRight: (fd: number, actual: string | undefined) => Promise<boolean>,
+): Promise<ReadableFile | undefined> {
+  const fd = await openOrUndefined(path);
   if (fd === undefined) return undefined;
   const actual = descriptorPath(fd);
-  const file = new ReadableFile(fd, actual ?? path, { isLocal });
+  // The name of a deleted file has a word more.
+  const file = new ReadableFile(fd, actual === `${path} (deleted)` ? path : (actual ?? path), { isLocal });
+  let isKept = false;
   try {
-    if (actual === (await literalPath(root, path))) return file;
-  } catch (error) {
-    file.close();
-    throw error;
+    isKept = await isRight(fd, actual);
+  } finally {
+    if (!isKept) file.close();
   }
-  file.close();
-  return undefined;
+  return isKept ? file : undefined;
 }
 
-/**
- * Opens a real path that was inside the root. Returns undefined if the path has changed and must be resolved
- * again.
- */
-export async function openRealPath(realPath: string): Promise<ReadableFile | undefined> {
-  // O_NOFOLLOW protects the last segment only, so the path of the descriptor is compared too.
-  const fd = await openOrUndefined(realPath, NOFOLLOW);
-  if (fd === undefined) return undefined;
-  const file = new ReadableFile(fd, realPath, { isLocal: false });
+async function openOrUndefined(path: string): Promise<number | undefined> {
   try {
-    if (await isOpenAt(fd, realPath, descriptorPath(fd))) return file;
-  } catch (error) {
-    file.close();
-    throw error;
-  }
-  file.close();
-  return undefined;
-}
-
-async function openOrUndefined(path: string, flags: number): Promise<number | undefined> {
-  try {
-    return await openAsync(path, constants.O_RDONLY | NONBLOCK | flags);
+    return await openAsync(path, constants.O_RDONLY | NONBLOCK | NOFOLLOW);
   } catch (error) {
     // ELOOP and EMLINK: the last segment has become a link; ENOENT and ENOTDIR: it was deleted or moved.
     if (['ELOOP', 'EMLINK', 'ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '')) return undefined;
