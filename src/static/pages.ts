@@ -57,7 +57,7 @@ export class Pages {
   readonly #parsed = new Map<string, { readonly id: string; readonly page: Promise<Parsed> }>();
   readonly #hashes = new Map<string, { readonly version: string; readonly integrity: string }>();
   /** Stands for the nonce in the text of a page. */
-  readonly placeholder = randomBytes(18).toString('hex');
+  readonly placeholder: string = randomBytes(18).toString('hex');
 
   constructor(settings: PageSettings, files: Files, statics: StaticSettings) {
     this.settings = settings;
