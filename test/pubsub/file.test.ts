@@ -1,4 +1,4 @@
-import { type ChildProcess, fork, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,6 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createPubSub, type PubSub } from '../../middleware/pubsub.ts';
 import { testTransport } from '../../middleware/testing.ts';
 import { FileTransport } from '../../src/pubsub/file-transport.ts';
+import { mountDisk, withDisks } from '../disks.ts';
 import { until } from '../until.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'espalier-events-'));
@@ -41,17 +42,6 @@ async function startCursor(pubsub: PubSub<Record<string, unknown>>, topic = 'top
   await stream.return();
   return stream.startCursor as string;
 }
-
-/** Whether the process may mount a small disk: root outside of containers may. */
-function mayMount(): boolean {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return false;
-  const place = mkdtempSync(join(folder, 'mount-'));
-  const { status } = spawnSync('mount', ['-t', 'tmpfs', 'tmpfs', place]);
-  if (status === 0) spawnSync('umount', [place]);
-  return status === 0;
-}
-const withMounts = mayMount() ? it : ignored;
-function ignored(): void {}
 
 const REFUSED = { code: 'ERR_OPTION' };
 
@@ -216,14 +206,12 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
       expect(await storedAfter(create(file), cursor)).toEqual([1]);
     });
 
-    withMounts('rejects publishes while the disk is full, and continues when there is space', async () => {
-      const mount = mkdtempSync(join(tmpdir(), 'espalier-full-'));
-      const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', mount]);
-      expect(mounted.status).toBe(0);
+    withDisks('rejects publishes while the disk is full, and continues when there is space', async () => {
+      const disk = mountDisk('1m');
       try {
-        const filler = join(mount, 'filler');
+        const filler = join(disk.path, 'filler');
         writeFileSync(filler, Buffer.alloc(512 * 1024));
-        const file = join(mount, 'events.db');
+        const file = join(disk.path, 'events.db');
         const pubsub = create(file);
         const cursor = await startCursor(pubsub);
         const received: unknown[] = [];
@@ -250,11 +238,10 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
         expect(received.slice(0, stored.length + 1)).toEqual([...stored, 100]);
         await pubsub.close();
         await reading;
-        expect(spawnSync('mount', ['-o', 'remount,ro', mount]).status).toBe(0);
+        disk.remount('ro');
         expect(() => create(file)).toThrow(/cannot be opened as a database of SQLite: EROFS: read-only/);
       } finally {
-        spawnSync('umount', [mount]);
-        rmSync(mount, { recursive: true, force: true });
+        disk.unmount();
       }
     });
 

@@ -1,16 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { staticFiles } from '../../middleware/static.ts';
 import type { KeepOptions, StaticFilesOptions } from '../../types/static.ts';
@@ -220,41 +208,5 @@ describe('keep', () => {
     [{ keep: { directory: join(__dirname, 'below') }, immutable: true }, 'overlaps'],
   ])('staticFiles refuses %j', (options, message) => {
     expect(() => staticFiles(__dirname, options as StaticFilesOptions)).toThrow(message);
-  });
-});
-
-describe('keep of several processes', () => {
-  const start = async (folder: string): Promise<{ child: ChildProcess; port: number }> => {
-    const args = [join(__dirname, 'keep-server.mjs'), join(folder, 'dist'), join(folder, 'kept')];
-    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-    const [line] = (await once(child.stdout as NodeJS.ReadableStream, 'data')) as [Buffer];
-    return { child, port: Number(line) };
-  };
-
-  it('copies are complete or missing after processes were killed while they wrote them', async () => {
-    const big = 'x'.repeat(300_000);
-    const names = Array.from({ length: 40 }, (_, index) => `assets/chunk-${index}.js`);
-    const folder = makeFolder({
-      'dist/index.html': '',
-      ...Object.fromEntries(names.map((name) => [`dist/${name}`, name + big])),
-    });
-    for (let round = 0; round < 8; round++) {
-      const running = await Promise.all([start(folder), start(folder)]);
-      await new Promise((done) => setTimeout(done, round * 8));
-      for (const { child } of running) {
-        child.kill('SIGKILL');
-        await once(child, 'exit');
-      }
-      for (const name of names.filter((each) => existsSync(join(folder, 'kept', each))))
-        expect(readFileSync(join(folder, 'kept', name), 'utf8') === name + big).toBe(true);
-      if (round % 3 === 2) rmSync(join(folder, 'kept'), { recursive: true, force: true });
-    }
-    const { child, port } = await start(folder);
-    for (const name of names) await keeps(join(folder, 'kept', name));
-    rmSync(join(folder, 'dist/assets'), { recursive: true });
-    writeFileSync(join(folder, 'dist/index.html'), 'new');
-    for (const name of names) expect((await get(port, `/${name}`)).text === name + big).toBe(true);
-    child.kill('SIGKILL');
-    await once(child, 'exit');
   });
 });
