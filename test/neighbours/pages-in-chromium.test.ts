@@ -153,6 +153,42 @@ describe('a Vite build in Chromium', () => {
     await page.close();
   });
 
+  it('the browser refuses a style sheet that was replaced', async () => {
+    const name = readdirSync(assets()).find((each) => each.endsWith('.css')) as string;
+    const change: express.RequestHandler = (req, res, next) =>
+      req.path === `/assets/${name}` ? void res.type('css').send('button { color: red }') : next();
+    const { page, messages } = await open({ integrity: true }, { before: [change] });
+    await title(page, /^main one/);
+    const color = () => getComputedStyle(document.querySelector('button') as Element).color;
+    expect(await page.evaluate(color)).not.toBe('rgb(255, 0, 0)');
+    expect(messages.join()).toContain('integrity');
+    await page.close();
+  });
+
+  it('the browser refuses an injected element that loads a script of the same origin, such as an upload', async () => {
+    const upload: express.RequestHandler = (req, res, next) =>
+      req.path === '/upload.js' ? void res.type('js').send('document.title = "stolen"') : next();
+    for (const [pages, expected] of [
+      [{ csp, integrity: true }, 'refused'],
+      [{ csp }, 'ran'],
+    ] as const) {
+      const { page } = await open(pages, { before: [upload] });
+      await title(page, /^main one/);
+      const result = page.evaluate(
+        () =>
+          new Promise((done) => {
+            const script = document.createElement('script');
+            script.src = '/upload.js';
+            script.onload = () => done('ran');
+            script.onerror = () => done('refused');
+            document.body.append(script);
+          }),
+      );
+      expect(await result).toBe(expected);
+      await page.close();
+    }
+  });
+
   it('the browser refuses a chunk that is replaced after the page was opened', async () => {
     const { page } = await open({ integrity: true });
     await title(page, /^main one/);
