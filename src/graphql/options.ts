@@ -248,8 +248,6 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   subscriptions: 'use attachSubscriptions(server, handler)',
   debug: 'errors are reported to onError; with NODE_ENV=development responses contain extensions.debug',
   logger: 'use onError for errors, and DEBUG=espalier:* for refused requests',
-  cache: 'use responseCache',
-  cacheControl: 'use httpCache',
   dataSources: 'create them in the function context',
   stopOnTerminationSignals: STOP,
   persistedQueries: 'use documents: { apq: true } for automatic persisted queries',
@@ -269,6 +267,11 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   onSubscribe: 'use onOperation, context, validationRules or engine',
   // Express, body-parser and Fastify
   bodyLimit: BODY,
+  // Earlier names
+  cache: 'use responseCache',
+  cacheControl: 'use httpCache',
+  trustedOrigins: 'use allowedOrigins',
+  crossSiteReads: 'it was removed: reads of other sites that cannot see the response are refused',
   // mercurius
   persistedOperations: TRUSTED,
   // graphql-upload, graphql-depth-limit and graphql-armor

@@ -338,7 +338,7 @@ const RULES: Rules<Given> = {
 
 const REDIS = "use redis: a URL such as 'redis://localhost:6379', or a client";
 
-/** Replacements for options of other packages, for error messages. */
+/** Replacements for options of other packages and for earlier names, for error messages. */
 const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   host: REDIS,
   port: REDIS,
@@ -348,6 +348,8 @@ const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   publisher: REDIS,
   subscriber: REDIS,
   eventTarget: REDIS,
+  bufferSize: 'it is called "maxBufferedEvents"',
+  bufferBytes: 'it is called "maxBufferedBytes"',
 };
 
 /** The transports that belong to a pubsub. */

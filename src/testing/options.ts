@@ -65,6 +65,8 @@ const subscribeRules = {
 const REPLACED: Readonly<Record<string, string>> = {
   url: 'use "path"',
   payload: 'use "body"',
+  document: 'use "query"',
+  remoteIP: 'use "remoteAddress"',
 };
 
 /** A request of `inject`; one with a document is an operation. */

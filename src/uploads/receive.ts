@@ -182,10 +182,12 @@ const MIB = 1024 * 1024;
 /** Milliseconds; the default `requestTimeout` of Node's HTTP/1 servers. */
 const DEFAULT_TIMEOUT = 300_000;
 
-/** Replacements for options of graphql-upload, for error messages. */
 const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   maxFileSize: 'use maxFileBytes',
+  maxRequestSize: 'use maxRequestBytes',
   maxFieldSize: 'use maxFieldBytes',
+  memoryPerFile: 'use memoryBytesPerFile',
+  memoryTotal: 'use memoryBytes',
 };
 
 const rules: Rules<WithDefaults<UploadOptions>> = {
