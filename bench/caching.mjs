@@ -164,7 +164,7 @@ export const topic = {
   title: 'The response cache',
   about:
     'Requests for one query, with GET unless the load says POST. A hit sends a stored result; "a fixed Buffer" is a ' +
-    'handler that ends a prepared buffer, sets no header and does not read the body. Yoga and Apollo Server use ' +
+    'handler that ends a prepared buffer, sets no header but the coding and does not read the body. Yoga and Apollo Server use ' +
     'the plugins of their projects. A miss executes the query with variables that no request had before, while ' +
     'the cache is full, or has space for all results.',
   packages: [
