@@ -59,6 +59,7 @@ type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 const THEN = 'then';
 const { then } = Promise.prototype;
 const noop = (): void => undefined;
+const nativeIterator = Array.prototype[Symbol.iterator];
 
 /** The tracker of the fields of an execution; undefined in it if the execution has none. */
 const trackers = new AsyncLocalStorage<{ readonly track: FieldTracker | undefined }>();
@@ -286,7 +287,9 @@ function guardList17(value: unknown, shape: ListShape, info: GraphQLResolveInfo,
   if (isAborted(info)) new UnusedValues().ignoreItems(value);
   else {
     if (Array.isArray(value) && shape.items !== undefined) {
-      for (const item of value) guardList17(item, shape.items, info, true);
+      // An iterator of the application may create the items: it must not be read twice.
+      const isPlain = value[Symbol.iterator] === nativeIterator;
+      if (isPlain) for (const item of value) guardList17(item, shape.items, info, true);
       new UnusedValues().ignoreItems(value);
     }
     if (shape.hasRequiredItems && Symbol.asyncIterator in value) holdItems(value, shape, info, isItem);

@@ -11,7 +11,7 @@ import { engines, outcomeOf, prepare, settingsOf, unguardedGraphqlJs } from './c
 const schema = buildSchema(`
   scalar Later
   type Dog { name: String calm: String must: String! litter: [Dog!]! friend: Dog }
-  type Query { later: Later laters: [Later!] dog: Dog names: [String!] dogs: [Dog!] pet: Pet }
+  type Query { later: Later laters: [Later!] dog: Dog names: [String!] dogs: [Dog!] pet: Pet groups: [[String!]] }
   interface Pet { name: String }
   type Cat implements Pet { name: String }
 `);
@@ -122,6 +122,26 @@ it.each(ENDLESS)(
     }
   },
 );
+
+it('an array with an iterator of its own, which creates the items, is read once', async () => {
+  let reads = 0;
+  const unhandled: unknown[] = [];
+  const notice = (reason: unknown): unknown => unhandled.push(reason);
+  function* create(): Generator<unknown> {
+    reads += 1;
+    yield ['first', Promise.reject(new Error('fails'))];
+  }
+  process.on('unhandledRejection', notice);
+  for (const engine of Object.values(engines)) {
+    reads = 0;
+    const groups = Object.assign(['not read'], { [Symbol.iterator]: create });
+    const { errors } = await prepare(engine, schema, '{ groups }')({ rootValue: { groups } });
+    await turns(2);
+    expect([reads, errors.map(({ path }) => path)]).toEqual([1, [['groups', 0, 1]]]);
+  }
+  process.off('unhandledRejection', notice);
+  expect(unhandled).toEqual([]);
+});
 
 it('type functions get the schema and types of the application', () => {
   const seen: unknown[] = [];
