@@ -15,6 +15,7 @@ export const PROGRAMS = [
     modules: ['test/redis.ts', 'test/redis-sentinel.ts'],
   },
   { name: 'initdb', debian: 'postgresql', macos: 'postgresql@17', modules: ['test/postgres.ts'] },
+  { name: 'nats-server', debian: 'nats-server', macos: 'nats-server' },
   { name: 'nginx', debian: 'nginx-light', macos: 'nginx' },
   { name: 'caddy', debian: 'caddy', macos: 'caddy' },
   { name: 'haproxy', debian: 'haproxy', macos: 'haproxy' },

@@ -1,7 +1,8 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { nodeOf } from '../programs.ts';
+import { freePort, isAvailable, needs, nodeOf } from '../programs.ts';
 import { pack, root, scratchFolder, unpack } from '../tarball.ts';
 
 jest.setTimeout(180_000);
@@ -51,6 +52,16 @@ function compile(): string {
   return spawnSync(process.execPath, [tsc, '-p', folder], { encoding: 'utf8' }).stdout;
 }
 
+/** Starts a NATS server, and returns what the recipe needs to know. */
+async function startNats(): Promise<{ NATS_URL?: string; stop(): void }> {
+  if (!isAvailable('nats-server')) return { stop() {} };
+  const port = await freePort();
+  const words = ['-js', '-a', '127.0.0.1', '-p', `${port}`, '-sd', join(folder, 'nats')];
+  const child = spawn('nats-server', words, { stdio: ['ignore', 'ignore', 'pipe'] });
+  for (let log = ''; !log.includes('Server is ready'); ) log += (await once(child.stderr, 'data')).join('');
+  return { NATS_URL: `127.0.0.1:${port}`, stop: () => void child.kill() };
+}
+
 beforeAll(async () => {
   // All packages are found in one folder, so that there is one copy of graphql.
   unpack(pack(folder), folder);
@@ -69,12 +80,14 @@ beforeAll(async () => {
   compilation = compile();
   // Grafast needs Node 22.
   const node = nodeOf(22);
-  const env = { ...process.env, NODE_ENV: 'production', GRAPHILE_ENV: 'production', NO_COLOR: '1' };
+  const { stop, ...nats } = await startNats();
+  const env = { ...process.env, ...nats, NODE_ENV: 'production', GRAPHILE_ENV: 'production', NO_COLOR: '1' };
   const { stdout, stderr } = spawnSync(node, ['exercise.mjs'], {
     cwd: folder,
     env,
     encoding: 'utf8',
   });
+  stop();
   const line = stdout.trim().split('\n').at(-1) ?? '';
   if (!line.startsWith('{')) throw new Error(stdout + stderr);
   results = JSON.parse(line);
@@ -92,6 +105,7 @@ it('docs/recipes.md has a recipe for each package of its table', () => {
     'plugins',
     'plans',
     'databases',
+    'events',
   ]);
 });
 
@@ -157,3 +171,13 @@ it('schemas of TypeGraphQL, Nexus, GraphQL Modules and Apollo Federation are ser
     { data: { _service: { sdl: expect.stringContaining('type User') } } },
   ]);
 });
+
+needs('nats-server').it(
+  'subscriptions continue in a stream of NATS after their cursor, and notice a gap',
+  () => {
+    expect(results['events']).toEqual({
+      orders: ['one', 'two', 'three'],
+      errors: [{ code: 'EVENTS_MISSED', refetch: true }],
+    });
+  },
+);

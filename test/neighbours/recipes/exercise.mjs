@@ -47,6 +47,31 @@ async function exerciseNest() {
   return { hello, refused, masked, events, closed: await closed };
 }
 
+/** Publishes to a stream that stores three messages, and continues after the first one twice. */
+async function exerciseNats() {
+  const { handler, nats } = await import('./events.mjs');
+  const { jetstream, jetstreamManager } = await import('@nats-io/jetstream');
+  const manager = await jetstreamManager(nats);
+  await manager.streams.add({ name: 'ORDERS', subjects: ['orders'], max_msgs: 3 });
+  const publish = (text) => jetstream(nats).publish('orders', text);
+  const open = (after) => subscribe(handler, { query: 'subscription { order }', extensions: { after } });
+  const orderOf = async (stream) => (await stream.next()).value.data?.order;
+
+  const first = await open(null);
+  await first.next();
+  await publish('one');
+  const { value: one } = await first.next();
+  await first.return();
+  for (const text of ['two', 'three']) await publish(text);
+  const second = await open(one.extensions.cursor);
+  const orders = [one.data.order, await orderOf(second), await orderOf(second)];
+  await second.return();
+  for (const text of ['four', 'five', 'six']) await publish(text);
+  const late = await open(one.extensions.cursor);
+  const { errors } = (await late.next()).value;
+  return { orders, errors: errors.map(({ extensions }) => extensions) };
+}
+
 const ada = { authorization: 'ada' };
 const items = 'query ($first: Int!) { items(first: $first) { name } }';
 
@@ -107,6 +132,8 @@ const { instance } = await exercise('databases', [
   },
 ]);
 await instance.release();
+
+if (process.env.NATS_URL !== undefined) results.events = await exerciseNats();
 
 console.log(JSON.stringify(results));
 process.exit();
