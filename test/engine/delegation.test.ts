@@ -106,6 +106,7 @@ describe('info', () => {
   it.each([
     ['a declared parameter', (_a: unknown, _b: unknown, _c: unknown, info: unknown) => info, true],
     ['fewer parameters', (a: unknown, _b: unknown, c: unknown) => [a, c], false],
+    ['patterns', (_a: unknown, { b }: { b: number }, { c, d }: { c: number; d: number }) => [b, c, d], false],
     ['rest parameters', (...all: unknown[]) => all, true],
     [
       'an earlier parameter with a default',
