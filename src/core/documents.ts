@@ -179,16 +179,9 @@ class Generation<V> {
   entries = 0;
   /** A WeakMap, so that the cache does not keep an unused schema alive. */
   readonly #bySchema = new WeakMap<GraphQLSchema, Map<string, Entry<V>>>();
-  #schema: GraphQLSchema | undefined;
-  #entries: Map<string, Entry<V>> | undefined;
 
   get(schema: GraphQLSchema, query: string): Entry<V> | undefined {
-    // Most handlers have one schema, so the last schema needs no lookup.
-    if (schema !== this.#schema) {
-      this.#schema = schema;
-      this.#entries = this.#bySchema.get(schema);
-    }
-    return this.#entries?.get(query);
+    return this.#bySchema.get(schema)?.get(query);
   }
 
   entriesOf(schema: GraphQLSchema): Iterable<readonly [string, Entry<V>]> {
@@ -200,7 +193,6 @@ class Generation<V> {
     if (entries === undefined) {
       entries = new Map();
       this.#bySchema.set(schema, entries);
-      this.#schema = undefined;
     }
     const replaced = entries.get(query);
     if (replaced === undefined) this.entries++;

@@ -138,23 +138,17 @@ type Entries = Map<string, LoadedDocument | RequestError>;
 class PreparedList {
   readonly texts: TrustedTexts;
   readonly bySchema = new WeakMap<GraphQLSchema, Entries>();
-  /** The entries of the last schema; most handlers have one schema. */
-  schema: GraphQLSchema | undefined;
-  entries: Entries = new Map();
 
   constructor(texts: TrustedTexts) {
     this.texts = texts;
   }
 
   entriesOf(schema: GraphQLSchema): Entries {
-    if (schema === this.schema) return this.entries;
     let entries = this.bySchema.get(schema);
     if (entries === undefined) {
       entries = new Map();
       this.bySchema.set(schema, entries);
     }
-    this.schema = schema;
-    this.entries = entries;
     return entries;
   }
 }
