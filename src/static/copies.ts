@@ -29,7 +29,7 @@ const MTIME_TOLERANCE_NS = 2_000_000_000n;
 const CHUNK = 64 * 1024;
 
 /** A compressed copy that is compared with its source. */
-export interface CopyToCompare {
+interface CopyToCompare {
   readonly file: OpenedFile;
   readonly copy: Snapshot;
   readonly coding: Precompressed;
