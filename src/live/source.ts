@@ -81,10 +81,7 @@ export function consumeSource(
     const { cursors } = consumer;
     const subscribe = () => openInTime(prepared, consumer);
     const opened: SourceResult = await (cursors === undefined ? subscribe() : cursors.resume(subscribe));
-    if (!isStream(opened)) {
-      if (!released) consumer.fail(opened.errors ?? []);
-      return;
-    }
+    if (!isStream(opened)) return released ? undefined : consumer.fail(opened.errors ?? []);
     iterator = opened[Symbol.asyncIterator]();
     counters.sources++;
     // Released while the source was being opened.
@@ -94,7 +91,9 @@ export function consumeSource(
     const inputsFor = createEventInputs(consumer, prepared);
     const steps = new LoopSteps();
     for (;;) {
-      const { done, value, cursor }: EventResult<unknown> = stepOf(await iterator.next());
+      const { done, value: event, cursor }: EventResult<unknown> = stepOf(await iterator.next());
+      // As `yield` of an async generator. Its rejection would end the process.
+      const value = isThenable(event) ? await event : event;
       if (released) return;
       if (done) break;
       let waiting = steps.next() ?? consumer.waitForDrain();

@@ -26,6 +26,10 @@ const SOURCES: [string, () => object][] = [
   ['returns a number from "next"', () => brokenSource({ next: () => 5 })],
   ['resolves to a text in "next"', () => brokenSource({ next: async () => 'secret' })],
   ['resolves to null in "next"', () => brokenSource({ next: async () => null })],
+  [
+    'gives an event that rejects',
+    () => brokenSource({ next: async () => ({ value: Promise.reject(new Error('secret')) }) }),
+  ],
   ['is filtered and has no object', () => filter(brokenSource({ next: async () => 5 }), () => true)],
   ['is mapped and has no object', () => map(brokenSource({ next: async () => 5 }), String)],
   ['is merged and has no object', () => merge(brokenSource({ next: async () => 5 }))],
