@@ -46,8 +46,8 @@ import { needsScriptHashes } from './policy.ts';
 const HASHED_FILES: Readonly<Record<string, RegExp>> = {
   astro: /^\/_astro\//,
   next: /^\/_next\/static\//,
-  // Eight characters of base64url.
-  vite: /^\/assets\/.*-(?=[\w-]*[A-Z0-9])(?!\d{8}\.)(?![A-Z][a-z]{7}\.)[\w-]{8}\.[\w.]+$/,
+  // Eight characters of base64url that are not only words, numbers and sizes.
+  vite: /^\/assets\/.*-(?=[\w-]{8}\.)(?!(?:(?:[A-Z]?[a-z]*\d*|[A-Z]+\d*|\d+x\d+)[-_.])+(?<=\.))[\w-]+\.[\w.]+$/,
   // Hexadecimal digits, with a word such as `chunk` behind them.
   webpack: /[./-](?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,32}\.[\w.]+$/,
   // Eight characters of base32. Folders of languages are above.
