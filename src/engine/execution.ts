@@ -191,7 +191,7 @@ export function endSyncRun(ex: Execution): void {
 }
 
 /** The field that an error belongs to. */
-export interface ErrorField {
+interface ErrorField {
   readonly name: string;
   readonly parentType: GraphQLObjectType;
   readonly nodes: readonly FieldNode[];

@@ -108,7 +108,8 @@ describe('Redis', () => {
     const cluster = await startCluster();
     try {
       const client = cluster.client();
-      const create = () => new RedisTransport(client, { ...SETTINGS, commandTimeout: 5000, sharded: false, history: LIMITS });
+      const create = () =>
+        new RedisTransport(client, { ...SETTINGS, commandTimeout: 5000, sharded: false, history: LIMITS });
       expect(await testTransport(create)).toEqual(ALL.filter((name) => !name.includes('interruption')));
     } finally {
       await cluster.stop();

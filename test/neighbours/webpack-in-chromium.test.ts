@@ -68,7 +68,9 @@ describe('a webpack build', () => {
   it('cacheControl: "webpack" makes exactly the files with a hash immutable', async () => {
     const root = builds.get('scripts') as string;
     const port = await listen(bare(staticFiles(root, { cacheControl: 'webpack' })));
-    const names = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => /\.\w+$/.test(name));
+    const names = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) =>
+      /\.\w+$/.test(name),
+    );
     const immutable: string[] = [];
     for (const name of names) {
       const { headers } = await get(port, `/${name}`);
@@ -79,9 +81,12 @@ describe('a webpack build', () => {
       expect(immutable.some((name) => kind.test(name))).toBe(true);
   });
 
-  it.each(['scripts', 'module'] as const)('an application of %s runs under the policy of its page', async (format) => {
-    expect(await titleAfterClick(format, { csp: true, config: () => 1 })).toBe('more shared');
-  });
+  it.each(['scripts', 'module'] as const)(
+    'an application of %s runs under the policy of its page',
+    async (format) => {
+      expect(await titleAfterClick(format, { csp: true, config: () => 1 })).toBe('more shared');
+    },
+  );
 
   it('an application of modules runs with the integrity of its chunks', async () => {
     expect(await titleAfterClick('module', { csp: true, integrity: true })).toBe('more shared');
