@@ -42,12 +42,15 @@ import { needsScriptHashes } from './policy.ts';
 // The names that build tools give to files with a hash of their content. A file that a pattern misses is revalidated, and one
 // that it takes wrongly would be stale for a year: so a hash has to look like one, and not like a word or a date.
 
+/** A word, a number or a size such as `1200x630`. */
+const WORD = '(?:[A-Z]?[a-z]*\\d*|[A-Z]+\\d*|\\d+x\\d+)';
+
 /** The files of each build tool that never change under their name, by their path below the root. */
 const HASHED_FILES: Readonly<Record<string, RegExp>> = {
   astro: /^\/_astro\//,
   next: /^\/_next\/static\//,
   // Eight characters of base64url that are not only words, numbers and sizes.
-  vite: /^\/assets\/.*-(?=[\w-]{8}\.)(?!(?:(?:[A-Z]?[a-z]*\d*|[A-Z]+\d*|\d+x\d+)[-_.])+(?<=\.))[\w-]+\.[\w.]+$/,
+  vite: new RegExp(`^/assets/.*-(?=[\\w-]{8}\\.)(?!(?:${WORD}[-_])*${WORD}\\.)[\\w-]{8}\\.[\\w.]+$`),
   // Hexadecimal digits, with a word such as `chunk` behind them.
   webpack: /[./-](?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,32}\.[\w.]+$/,
   // Eight characters of base32. Folders of languages are above.

@@ -54,6 +54,8 @@ const BUILDS: Readonly<
       'assets/team-Photo-01.jpg',
       'assets/hero-banner01.png',
       'assets/report-2026-1-1.pdf',
+      // A pattern with many ways to read it would take years.
+      `assets/x-Photo-01.${'A1-'.repeat(60)}!`,
       'app-B_k3-x9Q.js',
     ],
   },
