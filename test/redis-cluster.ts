@@ -46,6 +46,8 @@ export async function startCluster({ replicas = 0 } = {}): Promise<RedisCluster>
   }
   const admins = nodes.map(connectTo);
   for (const [index, admin] of admins.entries()) {
+    // As redis-cli does it: nodes with equal epochs would change them later.
+    await admin.call('CLUSTER', 'SET-CONFIG-EPOCH', `${index + 1}`);
     if (index < MASTERS) {
       const first = index * SLOTS_PER_MASTER;
       const last = Math.min(first + SLOTS_PER_MASTER - 1, LAST_SLOT);
@@ -56,7 +58,8 @@ export async function startCluster({ replicas = 0 } = {}): Promise<RedisCluster>
   }
   const isComplete = async (admin: Redis): Promise<boolean> => {
     const info = String(await admin.call('CLUSTER', 'INFO'));
-    return info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${nodes.length}`);
+    const settled = ['state:ok', `known_nodes:${nodes.length}`, `current_epoch:${nodes.length}`];
+    return settled.every((text) => info.includes(`cluster_${text}\r`));
   };
   for (const admin of admins) while (!(await isComplete(admin))) await pause(20);
   const master = String(await admins[0]?.call('CLUSTER', 'MYID'));
