@@ -21,10 +21,12 @@ const GROUPS = [
     name: 'lib/graphql',
     test: /[\\/]src[\\/](auth|cache|compress|core|cost|cursors|engine|execution|graphiql|graphql|live|openapi|streams|uploads|usage)[\\/]|[\\/]idempotency[\\/](directive|options)\.ts/,
   },
+  // What espalier/pubsub and espalier/postgres share.
+  { name: 'lib/pubsub', test: /[\\/]src[\\/]pubsub[\\/](history|transport)\.ts/ },
   // Loaded with the first connection to Redis.
   { name: 'lib/redis', test: /[\\/]src[\\/]redis[\\/](cluster|connect|node-redis)\.ts/ },
   // Loaded when a handler has the option `idempotency`.
-  { name: 'lib/idempotency', test: /[\\/]src[\\/]idempotency[\\/](keys|mutations|plan)\.ts/ },
+  { name: 'lib/idempotency', test: /[\\/]src[\\/]idempotency[\\/](keys|mutations)\.ts/ },
 ];
 
 /** Writes each entry of middleware/ as an ES and as a CommonJS module, and the command as one ES module, not minified. */
