@@ -291,7 +291,8 @@ describe('an installation without graphql', () => {
       const rejected = events.publish('a', 1).catch(({ message }) => message);
       console.log(JSON.stringify(await Promise.all([warned, rejected])));
       await events.close();`;
-    const message = 'createPubSub: the option "redis" needs the package "ioredis": run npm install ioredis';
+    const message =
+      'createPubSub: a URL of a Redis needs the package "ioredis": run npm install ioredis, or pass a client';
     expect(run(script, 'module')).toEqual([message, message]);
   });
 
