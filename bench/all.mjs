@@ -95,19 +95,11 @@ times.
 
 ## Repeat the measurements
 
-\`\`\`sh
-git clone https://github.com/espalier-js/espalier
-cd espalier
-npm install
-npm run build
-cd bench
-npm install
-npm run bench
-\`\`\`
+Clone the repository, and run \`npm install && npm run build\` in it. Then run \`npm install && npm run bench\` in
+\`bench/\`. This takes half an hour.
 
-This takes half an hour. \`node static.mjs --quick\` measures one topic in a few minutes, and
-\`node static.mjs --help\` lists its options. \`node all.mjs --headline --node=24\` measures only the figures
-below, on any version of Node.
+\`node bench/static.mjs --quick\` measures one topic in a few minutes, and \`node bench/static.mjs --help\` lists
+its options. \`node bench/all.mjs --headline --node=24\` measures only the figures below, on any version of Node.
 `;
 
 const failed = measures ? runs.filter((run) => !measure(run)).map(({ name }) => name) : [];
