@@ -232,8 +232,9 @@ export class TimeLimit {
 export const inTime = <T>(
   limit: TimeLimit | undefined,
   value: MaybePromise<T>,
-  ...rest: [ErrorOrigin | undefined, LateSteps<T>?]
-): MaybePromise<T> => (limit === undefined ? value : limit.bound(value, ...rest));
+  origin: ErrorOrigin | undefined,
+  steps?: LateSteps<T>,
+): MaybePromise<T> => (limit === undefined ? value : limit.bound(value, origin, steps));
 
 /** What is done when a step is too slow. */
 interface LateSteps<T> {

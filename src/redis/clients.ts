@@ -72,7 +72,7 @@ export const isNodeCluster = (client: object): client is NodeRedisCluster => 'no
 
 /** Whether a Redis is a cluster. */
 export const isClusterSource = (redis: RedisSource): boolean =>
-  isObject(redis) && ('nodeClient' in redis || redis['isCluster'] === true);
+  isObject(redis) && (isNodeCluster(redis) || redis['isCluster'] === true);
 
 export const isLogin = (redis: RedisSource): redis is RedisLogin => isObject(redis) && 'credentials' in redis;
 
