@@ -3,6 +3,7 @@ import { createClient } from 'graphql-sse';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { incrementalSchema, V17 } from '../streaming/incremental-schema.ts';
 import { serve, stopAll } from '../streaming/serve.ts';
+import { assertEvents } from '../streaming/urql-events.ts';
 import { until } from '../until.ts';
 import { codedFetch } from './coded-fetch.ts';
 import { closeAll, listen } from './raw.ts';
@@ -29,17 +30,7 @@ describe('clients of compressed responses', () => {
     const client = urql(url);
     const { data } = await client.query('{ big(bytes: 5000) }', {});
     expect(data).toMatchObject({ big: 'x'.repeat(5000) });
-    const seen: unknown[] = [];
-    const { unsubscribe } = client
-      .subscription(gql(SUBSCRIPTION), {})
-      .subscribe(({ data: events, error }) => seen.push(error ?? events));
-    await until(() => live.open === 1);
-    for (const event of ['one', 'two']) {
-      live.publish('a', event);
-      await until(() => JSON.stringify(seen.at(-1)) === JSON.stringify({ events: event }));
-    }
-    unsubscribe();
-    await until(() => live.open === 0);
+    await assertEvents(client, live);
   });
 
   it('urql merges the compressed payloads of a deferred query', async () => {

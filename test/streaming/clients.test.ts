@@ -12,6 +12,7 @@ import { freePort, needs } from '../programs.ts';
 import { until } from '../until.ts';
 import { incrementalSchema, V17 } from './incremental-schema.ts';
 import { EVENTS, open, serve, stopAll, withParams } from './serve.ts';
+import { assertEvents } from './urql-events.ts';
 
 const EVENTS_OF_A = { query: 'subscription { events(topic: "a") }' };
 const closing: (() => Promise<unknown> | unknown)[] = [];
@@ -153,17 +154,7 @@ describe('streaming responses and their clients', () => {
       fetchSubscriptions: true,
       preferGetMethod: false,
     });
-    const seen: unknown[] = [];
-    const { unsubscribe } = client
-      .subscription(gql(EVENTS_OF_A.query), {})
-      .subscribe(({ data, error }) => seen.push(error ?? data));
-    await until(() => live.open === 1);
-    for (const event of ['one', 'two']) {
-      live.publish('a', event);
-      await until(() => JSON.stringify(seen.at(-1)) === JSON.stringify({ events: event }));
-    }
-    unsubscribe();
-    await until(() => live.open === 0);
+    await assertEvents(client, live);
   });
 
   it('urql merges the payloads of a deferred query and of a streamed list', async () => {
