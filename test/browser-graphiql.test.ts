@@ -63,7 +63,9 @@ eachExpressInTestAll((express) => {
     // Completion shows icons, so the size of their font counts.
     await received(...FIRST_VISIT, /codicon/);
     expect(served.requests.length).toBeLessThanOrEqual(18);
-    expect(served.sent()).toBeLessThanOrEqual(1_300_000);
+    // When the schema arrives before this worker has loaded, Monaco starts it again, which may download it again.
+    const repeated = served.requests.filter((line) => /graphql\.worker/.test(line)).length - 1;
+    expect(served.sent()).toBeLessThanOrEqual(1_300_000 + repeated * 115_000);
 
     await write('mutation Kept { rename(to: "Ada") }');
     await run.click();
