@@ -1,6 +1,5 @@
 import express5 from 'express';
 import express4 from 'express4';
-import { TEST_ALL } from './test-all.ts';
 
 type Suite = (express: typeof express5, major: 4 | 5) => void;
 
@@ -12,11 +11,4 @@ const majors = [
 /** Runs a suite under Express 4 and Express 5. The suite receives the module. */
 export function eachExpress(suite: Suite): void {
   describe.each(majors)('under Express %i', (major, express) => suite(express, major));
-}
-
-/** Like `eachExpress`, for slow suites: npm test runs them under Express 5 only. */
-export function eachExpressInTestAll(suite: Suite): void {
-  describe.each(majors.slice(TEST_ALL ? 0 : 1))('under Express %i', (major, express) =>
-    suite(express, major),
-  );
 }

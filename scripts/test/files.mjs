@@ -35,7 +35,7 @@ export function reaches(file, target, seen = new Set()) {
 }
 
 /** Whether a test file has more cases in the thorough pass. */
-export const readsTestAll = (file) => /TEST_ALL|InTestAll/.test(textOf(file));
+export const readsTestAll = (file) => /TEST_ALL/.test(textOf(file));
 
 /** Those of some test files that need a program as a whole. See programs.mjs. */
 export function filesThatNeed(programs, files) {
