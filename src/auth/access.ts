@@ -31,29 +31,38 @@ const UNAUTHENTICATED = 'UNAUTHENTICATED';
 
 /** What the caller of one operation may see. Part of the inputs of its execution. */
 export class Access {
-  /** The conditions of the operation that the caller does not meet. */
-  readonly #denied: ReadonlySet<Condition>;
   readonly #caller: Caller;
   readonly #conditions: readonly Condition[];
-  /** What the caller has of the scopes and policies that matter to the operation; empty if none matters. */
-  readonly key: string;
+  /** The conditions of the operation that the caller does not meet. */
+  readonly #denied: readonly Condition[];
+  #key: string | undefined;
   /** Whether a value was refused during the execution. */
   hasRefused = false;
 
   constructor(caller: Caller, conditions: readonly Condition[]) {
     this.#caller = caller;
     this.#conditions = conditions;
-    this.#denied = new Set(conditions.filter((each) => !isMet(each, caller)));
-    this.key = conditions.length === 0 ? '' : keyOf(caller, conditions);
+    this.#denied = conditions.filter((each) => !isMet(each, caller));
+  }
+
+  /** Whether something that the operation selects has a requirement. */
+  get isLimited(): boolean {
+    return this.#conditions.length > 0;
   }
 
   /** Whether the caller may see everything that the operation selects. */
   get isComplete(): boolean {
-    return this.#denied.size === 0;
+    return this.#denied.length === 0;
+  }
+
+  /** What the caller has of the scopes and policies that matter to the operation; empty if none matters. */
+  get key(): string {
+    this.#key ??= this.isLimited ? keyOf(this.#caller, this.#conditions) : '';
+    return this.#key;
   }
 
   denies(conditions: readonly Condition[]): boolean {
-    return this.#denied.size > 0 && conditions.some((each) => this.#denied.has(each));
+    return this.#denied.some((each) => conditions.includes(each));
   }
 
   /** Whether the operation's key in a cache says if the caller has this scope. */

@@ -111,6 +111,9 @@ function assertPolicies({ policies }: AuthSettings, schema: GraphQLSchema): void
   );
 }
 
+/** The requirement of an operation without one. */
+const NOTHING: ReturnType<OperationRequirement['for']> = { demands: [], possible: [], policies: [] };
+
 function authorize(
   settings: AuthSettings,
   prepared: PreparedOperation,
@@ -118,10 +121,9 @@ function authorize(
   source: unknown,
 ): MaybePromise<RequestError | undefined> {
   const { requirement } = prepared;
-  const { demands, possible } = requirement?.for(inputs.variableValues) ?? { demands: [], possible: [] };
+  const { demands, possible, policies: names } = requirement?.for(inputs.variableValues) ?? NOTHING;
   const details = detailsOf(inputs);
   return settle(scopesOf(settings, source, details), (scopes) => {
-    const names = namesOf(possible, 'policies');
     return settle(policiesOf(settings, names, source, details), (policies) => {
       const access = new Access({ scopes, policies }, possible);
       inputs.access = access;

@@ -30,6 +30,7 @@ import {
   variantKey,
 } from '../execution/document.ts';
 import type { MemoryAccount, ValidatedOperation } from '../execution/types.ts';
+import { namesOf } from './access.ts';
 import {
   type Condition,
   intersection,
@@ -62,6 +63,8 @@ interface Requirement {
   readonly inputs: readonly InputDemand[];
   /** Also those that only some values of abstract types have. */
   readonly possible: Conditions;
+  /** The names of the policies among `possible`. */
+  readonly policies: readonly string[];
 }
 
 const MAX_VARIANTS = 64;
@@ -90,18 +93,17 @@ export class OperationRequirement {
   }
 
   /** The fields that require something, and all conditions that an execution may need. */
-  for(variables: Variables = {}): { readonly demands: readonly Demand[]; readonly possible: Conditions } {
-    const { demands, inputs, possible } = this.#variant(variables);
-    if (inputs.length === 0) return { demands, possible };
+  for(variables: Variables = {}): Omit<Requirement, 'inputs'> {
+    const variant = this.#variant(variables);
+    const { demands, inputs } = variant;
+    if (inputs.length === 0) return variant;
     const given = withDefaults(this.#operation, variables);
     const ofInputs = inputs.map(({ definition, ...demand }) => ({
       ...demand,
       conditions: argumentConditions(this.#schema, definition, demand.node, given),
     }));
-    return {
-      demands: [...demands, ...ofInputs],
-      possible: union([possible, ...ofInputs.map(({ conditions }) => conditions)]),
-    };
+    const possible = union([variant.possible, ...ofInputs.map(({ conditions }) => conditions)]);
+    return { demands: [...demands, ...ofInputs], possible, policies: namesOf(possible, 'policies') };
   }
 
   #variant(variables: Variables): Requirement {
@@ -143,7 +145,9 @@ class Selection {
     const { schema, operation } = this.#operation;
     const root = schema.getRootType(operation.operation);
     if (root && !this.#requirements.isEmpty) this.#visit(root, operation.selectionSet, true);
-    return { demands: this.#demands, inputs: this.#inputs, possible: [...this.#possible] };
+    const possible = [...this.#possible];
+    const policies = namesOf(possible, 'policies');
+    return { demands: this.#demands, inputs: this.#inputs, possible, policies };
   }
 
   #visit(type: GraphQLCompositeType, set: SelectionSetNode, isRoot: boolean): void {

@@ -48,6 +48,8 @@ export interface Program {
   /** The `typeResolver` option; undefined for graphql-js's default. */
   readonly typeResolver: GraphQLTypeResolver<unknown, unknown> | undefined;
   readonly settings: EngineSettings;
+  /** Whether the caller is checked: the program is for callers who may not see everything that the operation selects. */
+  readonly isRestricted: boolean;
   readonly pool: BufferPool;
   /** The size of the last response, which decides the size of the next working buffer. */
   expectedBytes: number;
@@ -90,6 +92,7 @@ export function createProgram(
       defaultTypeResolver,
     ),
     settings,
+    isRestricted: false,
     pool: poolFor(settings),
     expectedBytes: 0,
   };
@@ -222,13 +225,14 @@ function compileField(
 
 /** Checks the caller first, if the schema requires something for the field. */
 function guardedField(compiler: Compiler, plan: FieldPlan, run: FieldRun): FieldRun {
-  const { schema, operation, settings } = compiler.program;
+  const { schema, operation, settings, isRestricted } = compiler.program;
+  if (!isRestricted) return run;
   const guard = settings.guards?.fieldGuard(schema, plan.parentType, plan.definition);
   if (guard === undefined) return run;
   const refusalOf = (ex: Execution) => guard(ex.inputs, plan.nodes[0] as FieldNode, operation);
   const refused = refusedField(plan, compilePosition(compiler, plan), refusalOf);
   return (ex, source, parent) => {
-    if (ex.isRestricted && refusalOf(ex) !== undefined) refused(ex, source, parent);
+    if (refusalOf(ex) !== undefined) refused(ex, source, parent);
     else run(ex, source, parent);
   };
 }

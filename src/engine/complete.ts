@@ -275,12 +275,12 @@ function completeAbstract(compiler: Compiler, plan: FieldPlan, type: GraphQLAbst
 
 /** Completes an object of an abstract type. Checks the caller first, if the schema requires something for its type. */
 function guardedValue(compiler: Compiler, plan: FieldPlan, type: GraphQLObjectType): Complete {
-  const { schema, operation, settings } = compiler.program;
+  const { schema, operation, settings, isRestricted } = compiler.program;
   const complete = completeObject(compiler, plan, type);
-  const guard = settings.guards?.valueGuard(schema, type);
+  const guard = isRestricted ? settings.guards?.valueGuard(schema, type) : undefined;
   if (guard === undefined) return complete;
   return (ex, value, path, info) => {
-    const refusal = ex.isRestricted ? guard(ex.inputs, plan.nodes[0] as FieldNode, operation) : undefined;
+    const refusal = guard(ex.inputs, plan.nodes[0] as FieldNode, operation);
     if (refusal !== undefined) throw refusal;
     return complete(ex, value, path, info);
   };

@@ -65,8 +65,6 @@ export class Execution implements Sink {
   deferred: Found | undefined = undefined;
   readonly program: Program;
   readonly inputs: ExecutionInputs;
-  /** The caller may not see everything that the operation selects. Fields with requirements read it first. */
-  readonly isRestricted: boolean;
   /** The coerced variables for `info`: a map (16), or `{ sources, coerced }` (17). */
   readonly variables: Record<string, unknown>;
   /** The coerced variables by name. */
@@ -80,7 +78,6 @@ export class Execution implements Sink {
   ) {
     this.program = program;
     this.inputs = inputs;
-    this.isRestricted = program.settings.guards !== undefined && inputs.access?.isComplete !== true;
     this.variables = variables;
     this.values = values;
     this.pool = program.pool;

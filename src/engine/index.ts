@@ -212,7 +212,9 @@ class CurrentForm {
 }
 
 /** The run for the variables of a request; undefined if graphql-js has to execute it. */
-function selectRun({ variants, memory }: CompiledForm, inputs: ExecutionInputs): ProgramRun | undefined {
+function selectRun(form: CompiledForm, inputs: ExecutionInputs): ProgramRun | undefined {
+  const { memory, restricted } = form;
+  const variants = inputs.access?.isComplete === true ? form.variants : (restricted ?? form.variants);
   const run = variants.select(inputs.variableValues);
   if (run === undefined && memory.isExceeded) memory.release();
   return run;
@@ -224,17 +226,22 @@ interface CompiledForm {
   readonly memory: CompiledMemory;
   readonly coerceVariables: CoerceVariables;
   readonly variants: Variants;
+  /** For callers who may not see everything that the operation selects; undefined without the option `auth`. */
+  readonly restricted: Variants | undefined;
 }
 
 function compileForm(source: FormSource): CompiledForm {
   const { schema, operation, settings } = source.program;
   const resolvers = new KnownResolvers();
   const memory = new CompiledMemory(source.account);
+  const variantsOf = (program: Program): Variants =>
+    new Variants({ ...source, program }, { leafFields: new SharedFields(), memory, resolvers });
   return {
     resolvers,
     memory,
     coerceVariables: compileVariables(schema, operation, settings),
-    variants: new Variants(source, { leafFields: new SharedFields(), memory, resolvers }),
+    variants: variantsOf(source.program),
+    restricted: settings.guards && variantsOf({ ...source.program, isRestricted: true }),
   };
 }
 

@@ -349,7 +349,7 @@ class GraphQLOverHttp {
     assertConnected(exchange);
     const refusal = addPrice(exchange, cost, this.#core.maxCost);
     setAdmissionHeaders(exchange, headers);
-    exchange.isRestricted = inputs.access !== undefined && inputs.access.key !== '';
+    exchange.isRestricted = inputs.access?.isLimited === true;
     if (refusal !== undefined) return refusal;
     inputs.isExtended = extensions !== undefined;
     return settle(this.#execute(exchange, prepared, inputs), (outcome) =>

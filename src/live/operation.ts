@@ -370,7 +370,7 @@ function subscribe(
  * might have lost what the operation requires.
  */
 const isPrivate = ({ access, authorizeEvent }: LiveOperation): boolean =>
-  authorizeEvent !== undefined && access !== undefined && access.key !== '';
+  authorizeEvent !== undefined && access?.isLimited === true;
 
 /** Returns false if the operation has failed, because the cursor of the client is refused. */
 function openCursors(
