@@ -110,7 +110,7 @@ export class IdempotentMutations {
     const { prepared } = mutation;
     const scope = JSON.stringify([this.#userOf(inputs), field, value]);
     const id = createHash('sha256').update(scope).digest('base64url');
-    const use = { id, print: await fingerprint(mutation, inputs.variableValues ?? {}), owner: randomUUID() };
+    const use = { id, print: await fingerprint(mutation, inputs), owner: randomUUID() };
     const claim = await this.#claim(use, inputs.origin);
     if (claim.kind === 'free') return this.#run(prepared, use, inputs);
     if (claim.kind !== 'done') return refuse(conflict(claim.kind, field), mutation, inputs.origin);
@@ -259,17 +259,22 @@ const keysAt = ({ name, directives = [] }: FieldNode, variable: Variable): Given
       return { field: name.value, value };
     });
 
-/** Returns the fingerprint of a request: of its operation, its variables, and the contents of its files. */
+/**
+ * Returns the fingerprint of a request: of its operation, its variables, the contents of its files, and the scopes of its
+ * caller that the operation requires: the result must not reach a caller who has lost one.
+ */
 async function fingerprint(
   mutation: Mutation,
-  variables: Readonly<Record<string, unknown>>,
+  { variableValues: variables = {}, access }: ExecutionInputs,
 ): Promise<string> {
   const { document, operation, errorMode = '' } = mutation.prepared;
   mutation.text ??= [errorMode, ...[operation, ...fragmentsOf(document).values()].map(print)].join('\n');
   const names = (operation.variableDefinitions ?? []).map(({ variable }) => variable.name.value);
   const used = names.filter((name) => Object.hasOwn(variables, name)).map((name) => [name, variables[name]]);
   const files: UploadedFile[] = [];
-  const hash = createHash('sha256').update(`${mutation.text}\n${canonical(Object.fromEntries(used), files)}`);
+  const hash = createHash('sha256').update(
+    `${mutation.text}\n${canonical(Object.fromEntries(used), files)}${access?.key ?? ''}`,
+  );
   for (const { filename, mimetype, createReadStream } of files) {
     const content = createHash('sha256');
     for await (const chunk of createReadStream()) content.update(chunk);
@@ -299,7 +304,7 @@ const CONFLICTS = {
   other: [
     422,
     'IDEMPOTENCY_KEY_REUSED',
-    'was used for another request: the selection, arguments, variables and files must be equal',
+    'was used for another request: the selection, arguments, variables, files and scopes of the caller must be equal',
   ],
   unavailable: [503, 'IDEMPOTENCY_UNAVAILABLE', 'cannot be checked now; repeat the request later'],
 } as const;
