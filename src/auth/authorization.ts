@@ -63,6 +63,8 @@ export interface Authorization {
     prepared: PreparedOperation,
     source: unknown,
   ): (inputs: ExecutionInputs) => MaybePromise<RequestError | undefined>;
+  /** See `SchemaRequirements.id`. */
+  requirementsId(schema: GraphQLSchema): string;
   /** The schema of a caller; undefined if all callers have the same. */
   readonly schemaFor:
     | ((
@@ -95,6 +97,7 @@ export function createAuthorization(given: unknown, schema: unknown): Authorizat
       },
       secured: (operation, engineSettings) => secured(operation, engineSettings, settings.mode),
     },
+    requirementsId: (schema) => requirementsOf(schema).id,
     authorize: (prepared, inputs, source) => authorize(settings, prepared, inputs, source),
     authorizeEvent: (prepared, source) => (inputs) => authorize(settings, prepared, inputs, source),
     schemaFor: schemaFor && createSchemaChoice(settings, schemaFor),

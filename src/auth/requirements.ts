@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   type GraphQLArgument,
   type GraphQLField,
@@ -47,6 +48,10 @@ const NAMES = Object.keys(DIRECTIVES) as Name[];
 
 const known = new WeakMap<GraphQLSchema, SchemaRequirements>();
 
+/** What the fields of a type in a visible part require in the whole schema, whose interfaces may have more fields. */
+export const requiredInWhole: WeakMap<GraphQLNamedType, (field: string) => Conditions | undefined> =
+  new WeakMap();
+
 /**
  * Returns the requirements of a schema.
  *
@@ -71,12 +76,22 @@ export class SchemaRequirements {
   readonly #ofElements = new Map<object, Conditions>();
   readonly #ofFields = new Map<Field, Conditions>();
   readonly #ofTypes = new Map<GraphQLNamedType, Conditions>();
+  readonly #coordinates: (readonly [string, Conditions])[] = [];
+  #id: string | undefined;
 
   constructor(schema: GraphQLSchema) {
     this.#schema = schema;
     refuse('the schema', { name: 'schema', ...pick(schema) }, schema);
     assertImports({ name: 'schema', ...pick(schema) });
-    for (const type of Object.values(schema.getTypeMap())) if (!isIntrospectionType(type)) this.#read(type);
+    const types = Object.values(schema.getTypeMap()).filter((type) => !isIntrospectionType(type));
+    for (const type of types) this.#read(type);
+    for (const type of types) if (isObjectType(type)) this.#inheritArguments(type);
+  }
+
+  /** Differs between schemas of which some element requires something else. */
+  get id(): string {
+    this.#id ??= createHash('sha256').update(JSON.stringify(this.#coordinates)).digest('base64url');
+    return this.#id;
   }
 
   /** All different conditions of the schema. */
@@ -87,7 +102,7 @@ export class SchemaRequirements {
     return this.#conditions.size === 0;
   }
 
-  /** The conditions of one element alone: of an argument or an input field. */
+  /** The conditions of an argument, also those that it has in interfaces, or of an input field. */
   ofElement(element: GraphQLArgument | GraphQLInputField): Conditions {
     return this.#ofElements.get(element) ?? NONE;
   }
@@ -134,18 +149,32 @@ export class SchemaRequirements {
     if (!('getFields' in type)) return;
     for (const field of Object.values(type.getFields())) {
       const coordinate = `${type.name}.${field.name}`;
-      this.#add(coordinate, field);
+      this.#add(coordinate, field, requiredInWhole.get(type)?.(field.name));
       if (!('args' in field)) continue;
       for (const arg of field.args) this.#add(`${coordinate}(${arg.name}:)`, arg);
     }
   }
 
-  #add(coordinate: string, element: SchemaElement): void {
+  #add(coordinate: string, element: SchemaElement, inherited: Conditions = NONE): void {
     assertSpelling(coordinate, element, this.#schema);
-    const conditions = NAMES.flatMap((name) =>
+    const own = NAMES.flatMap((name) =>
       directivesOf(element, name).flatMap((given) => this.#conditionOf(coordinate, name, given) ?? []),
     );
-    if (conditions.length > 0) this.#ofElements.set(element, conditions);
+    const conditions = union([own, inherited.map((each) => this.#intern(each))]);
+    if (conditions.length === 0) return;
+    this.#ofElements.set(element, conditions);
+    this.#coordinates.push([coordinate, conditions]);
+  }
+
+  #inheritArguments(type: GraphQLObjectType): void {
+    for (const { name, args } of Object.values(type.getFields())) {
+      const fields = type.getInterfaces().flatMap((each) => each.getFields()[name] ?? []);
+      for (const arg of args) {
+        const same = fields.flatMap((field) => field.args.filter((each) => each.name === arg.name));
+        const conditions = union([arg, ...same].map((each) => this.ofElement(each)));
+        if (conditions.length > 0) this.#ofElements.set(arg, conditions);
+      }
+    }
   }
 
   #conditionOf(coordinate: string, name: Name, given: unknown): Condition | undefined {

@@ -27,7 +27,7 @@ import {
 } from 'graphql';
 import { settle } from '../options/rules.ts';
 import { authError, type Caller, isMet } from './access.ts';
-import { type Condition, requirementsOf, type SchemaRequirements } from './requirements.ts';
+import { type Condition, requiredInWhole, requirementsOf, type SchemaRequirements } from './requirements.ts';
 
 /**
  * Returns the part of a schema that a caller may use: without the fields whose requirements the caller does not meet, and
@@ -167,7 +167,15 @@ class Visibility {
 
   #create(type: GraphQLNamedType): GraphQLNamedType {
     if (isIntrospectionType(type)) return type;
-    if (isObjectType(type)) return new GraphQLObjectType({ ...type.toConfig(), ...this.#members(type) });
+    if (isObjectType(type)) {
+      const view = new GraphQLObjectType({ ...type.toConfig(), ...this.#members(type) });
+      // A socket keeps its schema, also when its caller loses a scope that only a hidden field of an interface names.
+      requiredInWhole.set(view, (name) => {
+        const field = type.getFields()[name];
+        return field && this.#requirements.ofField(type, field);
+      });
+      return view;
+    }
     if (isInterfaceType(type)) {
       const config = { ...type.toConfig(), ...this.#members(type), ...this.#typeResolver(type) };
       return new GraphQLInterfaceType(config);
