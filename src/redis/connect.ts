@@ -72,8 +72,7 @@ async function lineToUrl(
 ): Promise<RedisLine> {
   const { url, credentials } = isString(redis) ? { url: redis, credentials: undefined } : redis;
   const Client = await loadClient(target);
-  const settings = { ...connectionOptions(target), lazyConnect: credentials !== undefined };
-  return new IoredisLine(adapted(new Client(url, settings)), { ...options, credentials });
+  return new IoredisLine(adapted(new Client(url, connectionOptions(target))), { ...options, credentials });
 }
 
 async function loadClient({ owner }: Pick<RedisTarget, 'owner'>): Promise<typeof Redis> {
@@ -181,7 +180,7 @@ class IoredisLine implements ClusterLine {
   lineTo(address: string, options: LineOptions): RedisLine {
     const node = this.#masters.find((each) => addressOf(each) === address);
     if (node === undefined) throw new Error('The master does not exist any more');
-    const own = { ...this.#options.settings, lazyConnect: true, retryStrategy: () => null };
+    const own = { ...this.#options.settings, retryStrategy: () => null };
     return new IoredisLine(adapted(node.duplicate(own)), options);
   }
 
@@ -288,10 +287,15 @@ function retrying(
 function duplicateCluster(cluster: Cluster, options: ConnectionOptions): Cluster {
   const { enableOfflineQueue: _, ...shared } = { ...cluster.options.redisOptions, ...options };
   return cluster.duplicate([], {
-    // The copy keeps the settings of the original that are not replaced. See `adapted`.
-    // The replies of one node prove nothing about another: each has a limit of its own.
-    redisOptions: Object.assign(shared, { commandTimeout: undefined, socketTimeout: options.connectTimeout }),
-    lazyConnect: false,
+    redisOptions: Object.assign(shared, {
+      // As soon as the cluster knows a node.
+      lazyConnect: false,
+      // The copy keeps the settings of the original that are not replaced. See `adapted`.
+      commandTimeout: undefined,
+      // The replies of one node prove nothing about another: each has a limit of its own.
+      socketTimeout: options.connectTimeout,
+    }),
+    lazyConnect: true,
     enableOfflineQueue: false,
     // Without the queue the check fails until a node is connected: always, if a lookup gives the seeds other names than
     // the nodes have, as for ElastiCache with TLS.
@@ -307,7 +311,8 @@ function duplicateCluster(cluster: Cluster, options: ConnectionOptions): Cluster
 /** The options of ioredis. A command that cannot be sent now fails: a later event could be outdated. */
 function connectionOptions({ commandTimeout }: ConnectionTimeouts): ConnectionOptions {
   return {
-    lazyConnect: false,
+    // `open` connects: an earlier connection could be ready before something listens to its events.
+    lazyConnect: true,
     connectTimeout: commandTimeout,
     // Without it, a Sentinel that does not reply is never left for the next one.
     sentinelCommandTimeout: commandTimeout,

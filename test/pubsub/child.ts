@@ -1,4 +1,5 @@
 // Runs one scenario in a process whose warnings and unhandled rejections a test can see: `child.ts <scenario> <redis URL>`.
+import { register } from 'node:module';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { createPubSub } from '../../middleware/pubsub.ts';
@@ -56,7 +57,21 @@ async function timers(admin: Redis): Promise<void> {
   writeTimers();
 }
 
+/** Subscribes while a hook of the module loader, as tracers have one, delays each import of the client. */
+async function loader(): Promise<void> {
+  const hook = `export async function resolve(specifier, context, next) {
+    if (specifier === 'ioredis') await new Promise((resolve) => setTimeout(resolve, 300));
+    return next(specifier, context);
+  }`;
+  register(`data:text/javascript,${encodeURIComponent(hook)}`);
+  const events = createPubSub<Events>({ redis: url, history: {} });
+  events.subscribe('tick');
+  await events.ready('tick');
+  await events.close();
+}
+
 async function main(): Promise<void> {
+  if (scenario === 'loader') return loader();
   if (scenario === 'listeners') return listeners();
   if (scenario === 'close') return close();
   const admin = new Redis(url);

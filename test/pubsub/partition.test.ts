@@ -217,6 +217,10 @@ describe('a process that uses createPubSub', () => {
     expect(await run('timers')).toBe('');
   });
 
+  it('createPubSub is ready although a hook of the module loader delays the import of ioredis', async () => {
+    expect(await run('loader')).toBe('');
+  });
+
   it('createPubSub accepts many subscribers of a topic without a MaxListenersExceededWarning', async () => {
     expect(await run('listeners')).toBe('');
   });
