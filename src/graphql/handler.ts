@@ -505,7 +505,8 @@ function addPrice(
 
 /** Sets the headers of an operation that the options `cost` and `budget` admit. The cost is that of its batch so far. */
 function setAdmissionHeaders({ res, batchCost }: Exchange, headers: Headers | undefined): void {
-  if (headers === undefined) return;
+  // The head of JSON lines is sent with the first result.
+  if (headers === undefined || res.headersSent) return;
   for (const [name, value] of Object.entries(headers)) {
     const isPart = name === COST_HEADER && batchCost !== undefined;
     res.setHeader(name, isPart ? value.replace(/^[^;]+/, String(batchCost.price)) : value);

@@ -198,6 +198,29 @@ describe('the option cost', () => {
     expect((await reporting.post(batch)).headers.get('graphql-cost')).toBe('1200;max=5');
   });
 
+  it.each<[string, GraphQLOptions]>([
+    ['the header GraphQL-Cost', { cost: { header: true } }],
+    ['the headers of a budget', { budget: { limit: 10_000 } }],
+  ])(
+    'a batch as JSON lines has all results although the first line is sent before %s',
+    async (_, options) => {
+      const reports: unknown[] = [];
+      const { post } = await serve({ onError: (error) => void reports.push(error), ...options });
+      const batch = [{ query: '{ cheap }' }, { query: 'mutation { rename }' }, { query: '{ cheap }' }];
+      const text = await (await post(batch, { accept: 'application/jsonl' })).text();
+      const lines = text
+        .trim()
+        .split('\n')
+        .map((line): object => JSON.parse(line));
+      expect(lines).toEqual([
+        { requestIndex: 0, data: { cheap: 1 } },
+        { requestIndex: 1, data: { rename: 2 } },
+        { requestIndex: 2, data: { cheap: 3 } },
+      ]);
+      expect(reports).toEqual([]);
+    },
+  );
+
   it('reportOnly refuses no operation, and the header and the diagnostics channel show the cost', async () => {
     const events: unknown[] = [];
     const listen = (event: unknown): void => void events.push(event);
