@@ -87,6 +87,33 @@ function serve(endpoint: Middleware, before: Meddle | undefined): { server: Serv
   return { server: createHttpServer(app), errors };
 }
 
+it('graphqlHTTP says once that a result is lost, because other code has begun the response meanwhile', async () => {
+  const warned = jest.spyOn(console, 'warn').mockImplementation();
+  const rootValue = {
+    a: (_args: unknown, { res }: { res: ServerResponse }) => {
+      res.writeHead(503).end('late');
+      return 1;
+    },
+  };
+  const handler = graphqlHTTP(buildSchema('type Query { a: Int }'), {
+    rootValue,
+    batching: true,
+    context: (req: Request) => ({ res: req.res }),
+  });
+  const app = express().use(handler);
+  running = createHttpServer(app);
+  await once(running.listen(0, '127.0.0.1'), 'listening');
+  const url = `http://127.0.0.1:${(running.address() as AddressInfo).port}/`;
+  const headers = { 'content-type': 'application/json' };
+  for (const body of [{ query: '{ a }' }, [{ query: '{ a }' }]]) {
+    const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+    expect([response.status, await response.text()]).toEqual([503, 'late']);
+  }
+  expect(warned).toHaveBeenCalledTimes(1);
+  expect(String(warned.mock.lastCall?.[0])).toContain('other code has begun the response');
+  expect(reports).toEqual([]);
+});
+
 const names = Object.keys(ENDPOINTS);
 
 describe.each(names)('the endpoint %s', (name) => {

@@ -175,6 +175,14 @@ export function noteInspectOff(): void {
   notice('inspect', 'NODE_ENV is not development, so inspect is off. It needs the option "guard"');
 }
 
+/** Logs, once per process, that a client did not get a result. */
+export function noteLostResult(): void {
+  notice(
+    'lost result',
+    'graphqlHTTP cannot send a result: other code has begun the response while the operation ran, such as a middleware that limits the time of requests. Use the option "timeout" instead',
+  );
+}
+
 /** Logs that sockets do not use the options of the handler that has the same schema. */
 export function noteBareSchema(): void {
   warn(

@@ -12,7 +12,7 @@ import type { DocumentLimitSettings } from '../core/options.ts';
 import { yieldToEventLoop } from '../core/turns.ts';
 import { COST_HEADER, costExceeded } from '../cost/cost-check.ts';
 import { events } from '../diagnostics/events.ts';
-import { debug, readError } from '../diagnostics/logging.ts';
+import { debug, noteLostResult, readError } from '../diagnostics/logging.ts';
 import { refusalError } from '../execution/graphql-error.ts';
 import { ObservedOperation } from '../execution/observed.ts';
 import {
@@ -206,6 +206,7 @@ class GraphQLOverHttp {
     try {
       if (this.#streaming.acceptsLines(exchange)) return await this.#sendLines(exchange, batch);
       const results = await this.#runBatch(exchange, batch, (_, result) => result);
+      noteIfLost(exchange);
       const type = exchange.accepted.type ?? JSON_TYPE;
       await this.#sender.send(
         exchange,
@@ -359,6 +360,7 @@ class GraphQLOverHttp {
 
   #send(exchange: Exchange, result: Result): MaybePromise<void> {
     if (result === STREAMED) return;
+    noteIfLost(exchange);
     if ('rest' in result && result.rest !== undefined) {
       this.#streaming.sendIncremental(exchange, result.body.toString(), result.rest);
       return;
@@ -422,6 +424,11 @@ function resultOf(exchange: Exchange, error: unknown): RequestError {
 /** A mutation must not run if no client can receive its result. */
 function assertConnected(exchange: Exchange): void {
   if (hasNoReceiver(exchange)) throw CLIENT_ABORTED;
+}
+
+/** Tells the operator of a result that is not sent, because other code has begun the response meanwhile. */
+function noteIfLost({ res }: Exchange): void {
+  if (res.headersSent && (res.writableEnded || !isAborted(res))) noteLostResult();
 }
 
 const MASKED_BODY = JSON.stringify({ errors: [{ message: MASKED, extensions: { code: MASKED_CODE } }] });

@@ -83,7 +83,10 @@ export class Streaming {
   sendIncremental(exchange: Exchange, first: string, rest: RemainingResults): void {
     const { req, res, operationName } = exchange;
     const response = incrementalResponse(req.headers.accept, 'v0.2');
-    if (response === undefined || res.headersSent) return;
+    if (response === undefined || res.headersSent) {
+      rest.return().catch(() => undefined);
+      return;
+    }
     void streamPayloads(res, {
       framing: response.framing,
       encoding: this.#compression?.encodingFor(exchange),

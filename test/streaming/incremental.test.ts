@@ -228,6 +228,22 @@ function describeIncremental(): void {
       expect(reading.body).toContain('LIMIT_ROOT_FIELDS');
     });
 
+    it('a response that other code has ended meanwhile returns the streamed generators', async () => {
+      const warned = jest.spyOn(console, 'warn').mockImplementation();
+      const { url, calls, server } = await serve();
+      server.prependListener('request', (_req, res: http.ServerResponse) => {
+        calls.onSlow = () => res.writeHead(503).end('late');
+      });
+      const params = { query: '{ slow items @stream(initialCount: 1) }' };
+      const reading = await open(url, { params, headers: { accept: MULTIPART } });
+      await until(() => reading.ended && calls.open === 1);
+      for (let i = 0; i < 3; i++) calls.release();
+      await until(() => calls.open === 0);
+      expect([reading.status, reading.body, reported]).toEqual([503, 'late', []]);
+      expect(warned).toHaveBeenCalledWith(expect.stringContaining('cannot send a result'));
+      warned.mockRestore();
+    });
+
     it('a client that disconnects aborts the deferred resolvers and returns the streamed generators', async () => {
       const { url, calls } = await serve();
       const query = '{ items @stream ... @defer { slow } }';
