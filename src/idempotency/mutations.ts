@@ -107,15 +107,22 @@ export class IdempotentMutations {
     { field, value }: Key & { readonly kind: 'key' },
     inputs: ExecutionInputs,
   ): Promise<ExecutionOutcome> {
-    const { prepared } = mutation;
     const scope = JSON.stringify([this.#userOf(inputs), field, value]);
     const id = createHash('sha256').update(scope).digest('base64url');
-    const use = { id, print: await fingerprint(mutation, inputs), owner: randomUUID() };
-    const claim = await this.#claim(use, inputs.origin);
-    if (claim.kind === 'free') return this.#run(prepared, use, inputs);
-    if (claim.kind !== 'done') return refuse(conflict(claim.kind, field), mutation, inputs.origin);
-    inputs.setHeader?.('idempotency-replayed', 'true');
-    return fromStored(claim.result);
+    const files: StoredFile[] = [];
+    const text = textOf(mutation, inputs, files);
+    // A mutation that continues without its client needs its files.
+    const releases = files.map((file) => file[UPLOADED]());
+    try {
+      const use = { id, print: await fingerprint(text, files), owner: randomUUID() };
+      const claim = await this.#claim(use, inputs.origin);
+      if (claim.kind === 'free') return await this.#run(mutation.prepared, use, inputs);
+      if (claim.kind !== 'done') return refuse(conflict(claim.kind, field), mutation, inputs.origin);
+      inputs.setHeader?.('idempotency-replayed', 'true');
+      return fromStored(claim.result);
+    } finally {
+      for (const release of releases) release();
+    }
   }
 
   #userOf({ origin, contextValue }: ExecutionInputs): unknown {
@@ -260,21 +267,24 @@ const keysAt = ({ name, directives = [] }: FieldNode, variable: Variable): Given
     });
 
 /**
- * Returns the fingerprint of a request: of its operation, its variables, the contents of its files, and the scopes of its
- * caller that the operation requires: the result must not reach a caller who has lost one.
+ * Returns what the fingerprint of a request begins with: its operation, its variables, and the scopes of its caller that
+ * the operation requires: the result must not reach a caller who has lost one. Files are collected.
  */
-async function fingerprint(
+function textOf(
   mutation: Mutation,
   { variableValues: variables = {}, access }: ExecutionInputs,
-): Promise<string> {
+  files: StoredFile[],
+): string {
   const { document, operation, errorMode = '' } = mutation.prepared;
   mutation.text ??= [errorMode, ...[operation, ...fragmentsOf(document).values()].map(print)].join('\n');
   const names = (operation.variableDefinitions ?? []).map(({ variable }) => variable.name.value);
   const used = names.filter((name) => Object.hasOwn(variables, name)).map((name) => [name, variables[name]]);
-  const files: UploadedFile[] = [];
-  const hash = createHash('sha256').update(
-    `${mutation.text}\n${canonical(Object.fromEntries(used), files)}${access?.key ?? ''}`,
-  );
+  return `${mutation.text}\n${canonical(Object.fromEntries(used), files)}${access?.key ?? ''}`;
+}
+
+/** Returns the fingerprint of a request: of its text and the contents of its files. */
+async function fingerprint(text: string, files: readonly StoredFile[]): Promise<string> {
+  const hash = createHash('sha256').update(text);
   for (const { filename, mimetype, createReadStream } of files) {
     const content = createHash('sha256');
     for await (const chunk of createReadStream()) content.update(chunk);
@@ -284,7 +294,7 @@ async function fingerprint(
 }
 
 /** JSON text with the members of objects in the order of their names. Files are collected. */
-function canonical(value: unknown, files: UploadedFile[]): string {
+function canonical(value: unknown, files: StoredFile[]): string {
   if (Array.isArray(value)) return `[${value.map((item) => canonical(item, files)).join()}]`;
   if (!isObject(value)) return JSON.stringify(value) ?? 'null';
   if (isFile(value)) return `file ${files.push(value)}`;
@@ -292,7 +302,12 @@ function canonical(value: unknown, files: UploadedFile[]): string {
   return `{${members.map((name) => `${JSON.stringify(name)}:${canonical(value[name], files)}`).join()}}`;
 }
 
-const isFile = (value: object): value is UploadedFile => Object.hasOwn(value, UPLOADED);
+/** An uploaded file with a function that keeps its content after the response, until the returned one is called. */
+interface StoredFile extends UploadedFile {
+  readonly [UPLOADED]: () => () => void;
+}
+
+const isFile = (value: object): value is StoredFile => Object.hasOwn(value, UPLOADED);
 
 const CONFLICTS = {
   running: [409, 'IDEMPOTENCY_IN_PROGRESS', 'belongs to a request in progress; repeat the request later'],

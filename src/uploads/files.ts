@@ -261,7 +261,7 @@ function createUploadedFile(
     saveTo,
     toJSON: () => ({ ...info, size: file.size }),
   };
-  return Object.defineProperty(file, UPLOADED, { value: true });
+  return Object.defineProperty(file, UPLOADED, { value: () => spool.hold() });
 }
 
 /** Whether a value is a file of a request. */

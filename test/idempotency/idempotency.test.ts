@@ -215,16 +215,44 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
     expect(service.effects.count).toBe(1);
   });
 
+  const formOf = (content: string): FormData => {
+    const form = new FormData();
+    const query = 'mutation ($file: Upload!) { store(file: $file) @idempotent(key: "f") }';
+    form.append('operations', JSON.stringify({ query, variables: { file: null } }));
+    form.append('map', JSON.stringify({ 0: ['variables.file'] }));
+    form.append('0', new File([content], 'a.txt', { type: 'text/plain' }));
+    return form;
+  };
+
+  it.each(['in memory', 'on disk'])(
+    'a mutation with a file %s is finished when its client disconnects',
+    async (place) => {
+      const uploads = place === 'on disk' ? { memoryBytesPerFile: 0 } : {};
+      const service = await start({}, { uploads });
+      service.effects.isGated = true;
+      const closed = once(service.server, 'request').then(([, res]) => once(res, 'close'));
+      const aborted = new AbortController();
+      const headers = { 'x-requested-with': 'test' };
+      const sent = fetch(service.url, {
+        method: 'POST',
+        headers,
+        body: formOf('one'),
+        signal: aborted.signal,
+      });
+      await until(() => service.effects.waiting === 1);
+      aborted.abort();
+      await expect(sent).rejects.toThrow();
+      await closed;
+      service.effects.open();
+      const second = await service.post(formOf('one'));
+      expect([second.replayed, second.data, service.reports]).toEqual([true, { store: 'one' }, []]);
+      expect(service.effects.count).toBe(1);
+    },
+  );
+
   it('the contents of files count', async () => {
     const service = await start();
-    const send = (content: string) => {
-      const form = new FormData();
-      const query = 'mutation ($file: Upload!) { store(file: $file) @idempotent(key: "f") }';
-      form.append('operations', JSON.stringify({ query, variables: { file: null } }));
-      form.append('map', JSON.stringify({ 0: ['variables.file'] }));
-      form.append('0', new File([content], 'a.txt', { type: 'text/plain' }));
-      return service.post(form);
-    };
+    const send = (content: string) => service.post(formOf(content));
     expect((await send('one')).data).toEqual({ store: 'one' });
     expect((await send('one')).replayed).toBe(true);
     expect((await send('two')).status).toBe(422);

@@ -66,6 +66,7 @@ export function createSchema(effects: Effects): GraphQLSchema {
     },
     store: async (_: unknown, { file }: { readonly file: Upload }) => {
       effects.count++;
+      await effects.pass();
       return file.text();
     },
   };
