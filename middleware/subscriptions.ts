@@ -24,10 +24,10 @@ export type * from '../types/subscriptions.ts';
  *   await subscriptions.close({ drain: 5_000 });
  * });
  */
-export function attachSubscriptions(
+export function attachSubscriptions<Context = unknown>(
   server: Server,
   target: SubscriptionTarget,
-  options?: SubscriptionOptions,
+  options?: SubscriptionOptions<Context>,
 ): Subscriptions {
   return attach(server, target, options);
 }

@@ -107,8 +107,8 @@ export interface SubscriptionLimits {
   initTimeout?: Duration | undefined;
 }
 
-/** Options of `attachSubscriptions`. */
-export interface SubscriptionOptions {
+/** Options of `attachSubscriptions`. The hooks declare the type of the context. */
+export interface SubscriptionOptions<Context = unknown> {
   /** The path, with or without a trailing slash. @default '/graphql' */
   path?: string | undefined;
   /** The context of resolvers: a value, copied for each connection, or an (async) function of the WebSocket. @default the handler's, or none */
@@ -128,13 +128,15 @@ export interface SubscriptionOptions {
   /** Accepted subprotocols; a client that offers none of them is closed with 4406. @default ['graphql-transport-ws', 'graphql-ws'] */
   subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
   /** Called once per connection, when `connection_init` arrives; a thrown GraphQLError refuses with its message (4403). @default accepts */
-  onConnect?: Hook<[connection: ConnectingSubscription], MaybePromise<ConnectResult>> | undefined;
+  onConnect?: Hook<[connection: ConnectingSubscription<Context>], MaybePromise<ConnectResult>> | undefined;
   /** Called once when a connection that was accepted has closed, whoever closed it. */
   onDisconnect?:
-    | Hook<[connection: SubscriptionConnection, code: number, reason: string], unknown>
+    | Hook<[connection: SubscriptionConnection<Context>, code: number, reason: string], unknown>
     | undefined;
   /** Like `onDisconnect`, and after it; also for connections that were not accepted. */
-  onClose?: Hook<[connection: SubscriptionConnection, code: number, reason: string], unknown> | undefined;
+  onClose?:
+    | Hook<[connection: SubscriptionConnection<Context>, code: number, reason: string], unknown>
+    | undefined;
   /** Called once for each operation, as the option of `graphqlHTTP`. @default the handler's, or none */
   onOperation?:
     | Hook<[operation: OperationDetails<ContextWebSocket>], MaybePromise<OperationDecision>>
@@ -196,8 +198,8 @@ export interface Subscriptions {
    * predicate counts as `false`, and it decides again when `onConnect` has accepted the socket.
    * @default code 4403, reason 'Forbidden'
    */
-  disconnect(
-    predicate: Hook<[connection: SubscriptionConnection | StreamConnection], boolean>,
+  disconnect<Context = unknown>(
+    predicate: Hook<[connection: SubscriptionConnection<Context> | StreamConnection<Context>], boolean>,
     code?: number,
     reason?: string,
   ): number;

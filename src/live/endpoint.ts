@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Hook } from '../../types/connect.ts';
 import type {
   StreamConnection,
   SubscriptionConnection,
@@ -200,7 +201,7 @@ export function assertNoHandshake(req: IncomingMessage, core: GraphQLCore): void
 
 /** The arguments of `disconnect`. */
 interface DisconnectRequest {
-  readonly predicate: (connection: SubscriptionConnection | StreamConnection) => boolean;
+  readonly predicate: Hook<[connection: SubscriptionConnection | StreamConnection], boolean>;
   readonly code: number;
   readonly reason: string;
 }

@@ -114,10 +114,12 @@ attachSubscriptions(plain, graphqlHTTP(schema), {
 }).disconnect(({ context, connectionParams }) => context === connectionParams, 4403);
 const sockets = attachSubscriptions(plain, schema, {
   onConnect({ context }: ConnectingSubscription<Context>) { context.user = 'Ada'; },
+  onDisconnect: ({ context }: { context: Context }, code) => context.user + code.toFixed(),
   allowedOrigins: (origin, { headers }) => origin === headers.host,
 });
 new WebSocketServer({ noServer: true }).on('connection', graphqlHTTP(schema).websocketHandler);
 sockets.disconnect(({ context }: ConnectingSubscription<Context>) => context.user === 'Ada');
+sockets.disconnect(({ context }: { context: Context }) => context.user === 'Ada');
 export const save = ({ file }: { file: Upload }): Promise<number> => file.saveTo(file.filename);
 export const read = (file: UploadedFile): Promise<string> => file.text();
 export const copy = async (file: UploadedFile): Promise<Blob> => new Blob([await file.bytes()]);
