@@ -16,6 +16,7 @@ import {
   type HttpError,
   isHttp2,
   type Reply,
+  removeLifetime,
   withVary,
   writeReplyInPlace,
 } from '../http/reply.ts';
@@ -102,7 +103,8 @@ export function createResponseFactory(
   const fromResult: ResponseFactory['fromResult'] = (exchange, result, type) => {
     if (!('body' in result)) {
       const status = refusalStatus(result, type);
-      return withChallenge(create(exchange, toJson(result.errors, exchange), { status, type }, result));
+      const response = create(exchange, toJson(result.errors, exchange), { status, type }, result);
+      return withChallenge(exchange, response);
     }
     const { kind, body, release } = result;
     if (kind === 'data') {
@@ -111,7 +113,7 @@ export function createResponseFactory(
     }
     const status =
       kind === 'partial' ? (isDraft ? 294 : 200) : refusalStatus({ status: result.status ?? 400 }, type);
-    return withChallenge(create(exchange, body, { status, type }, result));
+    return withChallenge(exchange, create(exchange, body, { status, type }, result));
   };
 
   return {
@@ -142,9 +144,9 @@ export function createResponseFactory(
   };
 }
 
-/** A 401 has to say how to authenticate (RFC 9110 §15.5.2). Errors may have another challenge. */
-function withChallenge(response: GraphQLResponse): GraphQLResponse {
-  if (response.status !== 401) return response;
+/** A 401 has to say how to authenticate (RFC 9110 §15.5.2). Errors, or other code, may have another challenge. */
+function withChallenge({ res }: Exchange, response: GraphQLResponse): GraphQLResponse {
+  if (response.status !== 401 || res.hasHeader('www-authenticate')) return response;
   return { ...response, headers: { 'www-authenticate': 'Bearer', ...response.headers } };
 }
 
@@ -182,6 +184,7 @@ function joinResponses(
     body: `[${parts.map(({ body }, index) => toItem(body.toString(), index)).join(',')}]`,
     headers: Object.assign({}, ...parts.map(({ headers }) => headers)),
     cause: {
+      kind: parts.every(({ cause }) => cause.kind === 'data') ? 'data' : 'partial',
       get errors() {
         return parts.flatMap(({ cause }) => cause.errors);
       },
@@ -304,12 +307,12 @@ export function createSender({
 const JSON_UTF8 = `${JSON_TYPE}; charset=utf-8`;
 
 /**
- * Creates the headers of every response. Keeps Vary that the application has set, and Cache-Control unless the response is
- * an error, which a shared cache could keep as long as the result.
+ * Creates the headers of every response. Keeps Vary that the application has set, and the lifetime unless the response has
+ * errors, which a cache could keep as long as the result.
  */
 function baseHeaders(
   res: Exchange['res'],
-  { status, type }: Pick<GraphQLResponse, 'status' | 'type'>,
+  { status, type, cause }: Pick<GraphQLResponse, 'status' | 'type' | 'cause'>,
   vary: string,
 ): Headers {
   const headers: Headers = {
@@ -319,7 +322,8 @@ function baseHeaders(
     'cache-control': 'no-store',
   };
   const own = res.getHeader('cache-control');
-  if (own !== undefined && status < 400) headers['cache-control'] = String(own);
+  if (cause.kind !== 'data' || status >= 400) removeLifetime(res);
+  else if (own !== undefined) headers['cache-control'] = String(own);
   return headers;
 }
 

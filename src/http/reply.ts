@@ -209,6 +209,22 @@ export function withVary(present: number | string | string[] | undefined, fields
   return [String(present), ...missing].join(', ');
 }
 
+/** What other code has set for a success: a cache could keep an error with them as long. */
+const SUCCESS_HEADERS = [
+  'Cache-Control',
+  'CDN-Cache-Control',
+  'Surrogate-Control',
+  'Expires',
+  'ETag',
+  'Last-Modified',
+  'Content-Disposition',
+];
+
+/** Removes the lifetime, validators and name of a success from a response that is an error. */
+export function removeLifetime(res: ServerResponse): void {
+  for (const name of SUCCESS_HEADERS) res.removeHeader(name);
+}
+
 /** Adds the fields that `Vary` does not contain yet. */
 export function addVary(res: ServerResponse, fields: string): void {
   res.setHeader('Vary', withVary(res.getHeader('Vary'), fields));

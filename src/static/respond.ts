@@ -19,6 +19,7 @@ import {
   type Headers,
   isAborted as isConnectionLost,
   isWriteReplaced,
+  removeLifetime,
   toError,
   writeReply,
 } from '../http/reply.ts';
@@ -72,6 +73,8 @@ export function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | u
     if (isThenable(returned)) returned.then(undefined, warnOfRejection);
   }
   if (file.page?.hasNonce === false) file.page.extendPolicies(res);
+  // The page of the option `notFound`, rather than a status of other code.
+  if (request.status === 404 && statusBefore === 200) removeLifetime(res);
   const preset = presetHeadersOf(res);
   if (res.statusCode !== 200 && request.status === 200) request.status = presetStatus(request, statusBefore);
   if (file.page?.hasNonce === true) return void file.page.sendWithNonce(request, file);
@@ -80,7 +83,8 @@ export function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | u
       ? negotiateCoding(file, req.headers['accept-encoding'])
       : selectCreated(request, file, preset);
   if (representation !== undefined) return sendRepresentation(request, representation, preset);
-  sendStatus(request, 406, { Vary: 'Accept-Encoding' });
+  addVary(res, 'Accept-Encoding');
+  sendStatus(request, 406);
   return undefined;
 }
 
@@ -462,17 +466,6 @@ export function mountSegmentWithoutSlash(req: ConnectRequest): string | undefine
   return SAFE_SEGMENT.test(segment) && !/^\.{1,2}$/.test(segment) ? segment : undefined;
 }
 
-/** What other code has set for the file: a shared cache could keep an error with them as long as the file. */
-const FILE_HEADERS = [
-  'Cache-Control',
-  'CDN-Cache-Control',
-  'Surrogate-Control',
-  'Expires',
-  'ETag',
-  'Last-Modified',
-  'Content-Disposition',
-];
-
 /** Responds with a status and its name as the body, which contains nothing from the request. */
 export function sendStatus(
   { req, res }: Pick<RequestTriple, 'req' | 'res'>,
@@ -481,7 +474,7 @@ export function sendStatus(
 ): void {
   removeContentHeaders(res);
   res.removeHeader('Content-Location');
-  if (status >= 400) for (const name of FILE_HEADERS) res.removeHeader(name);
+  if (status >= 400) removeLifetime(res);
   const body = `${STATUS_CODES[status]}\n`;
   const common = { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' };
   writeReply(req, res, { status, headers: { ...common, ...headers }, body });

@@ -204,7 +204,8 @@ eachExpress((express) => {
 
   it('graphqlHTTP sends an error without the lifetime that other code has set for results', async () => {
     const cached: RequestHandler = (_req, res, next) => {
-      res.set('Cache-Control', 'public, max-age=60');
+      res.set('Cache-Control', 'public, max-age=60').set('CDN-Cache-Control', 'max-age=60');
+      res.set({ Expires: 'Fri, 01 Jan 2100 00:00:00 GMT', ETag: '"1"', 'Last-Modified': 'yesterday' });
       next();
     };
     const handler = graphqlHTTP(schema, {
@@ -217,12 +218,32 @@ eachExpress((express) => {
       request(app).get('/graphql').set('GraphQL-Require-Preflight', '1').query({ query });
     const control = async (sent: ReturnType<typeof get>) => {
       const { status, headers } = await sent;
+      const others = ['cdn-cache-control', 'expires', 'etag', 'last-modified'];
+      const kept = others.filter((name) => name in headers).length;
+      expect([status, kept]).toEqual([status, headers['cache-control'] === 'no-store' ? 0 : 4]);
       return [status, headers['cache-control']];
     };
     expect(await control(get('{ hello }'))).toEqual([200, 'public, max-age=60']);
+    expect(await control(get('{ secret }'))).toEqual([200, 'no-store']);
+    expect(await control(get('{ unknown }'))).toEqual([200, 'no-store']);
     expect(await control(get('{ own }'))).toEqual([403, 'no-store']);
     expect(await control(get('{ hello }').set('x', '1'))).toEqual([500, 'no-store']);
     expect(await control(request(app).delete('/graphql'))).toEqual([405, 'no-store']);
+  });
+
+  it('graphqlHTTP keeps the challenge that other code has set for a 401', async () => {
+    const unauthorized = () => {
+      throw new GraphQLError('Sign in', { extensions: { http: { status: 401 } } });
+    };
+    const handler = graphqlHTTP(schema, { context: unauthorized });
+    const challenge: RequestHandler = (_req, res, next) => {
+      res.set('WWW-Authenticate', 'Basic realm="shop"');
+      next();
+    };
+    const challenged = express().use('/own', challenge, handler).use('/graphql', handler);
+    const send = (path: string) => request(challenged).post(path).send({ query: '{ hello }' });
+    expect((await send('/own').expect(401)).headers['www-authenticate']).toBe('Basic realm="shop"');
+    expect((await send('/graphql').expect(401)).headers['www-authenticate']).toBe('Bearer');
   });
 
   it('graphqlHTTP sends no Content-Type and no Content-Language of earlier middleware with a 304', async () => {

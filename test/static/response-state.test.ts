@@ -8,6 +8,7 @@ const root = makeFolder({
   'index.html': '<h1>home</h1>',
   '404.html': '<h1>missing</h1>',
   'app.js': 'let a = 1;',
+  'style.css': 'a { color: red }'.repeat(200),
   'large.bin': Buffer.alloc(9 << 20, 'x'),
   'my file.txt': 'spaced',
   '日本.txt': 'japan',
@@ -214,24 +215,37 @@ it('staticFiles sends no metadata of the file with a 304, 412 or 416', async () 
   }
 });
 
-it('staticFiles sends no lifetime and no validator that other code has set with a 405, 412 or 416', async () => {
+it('staticFiles sends no lifetime and no validator that other code has set with a 404, 405, 412 or 416', async () => {
   const names = ['cache-control', 'cdn-cache-control', 'expires', 'etag', 'content-disposition'];
   const mark = (res: ServerResponse): void => {
     for (const name of names) res.setHeader(name, 'max-age=31536000');
   };
-  const files = staticFiles(root, { setHeaders: mark, fallthrough: false });
+  const files = staticFiles(root, { setHeaders: mark, fallthrough: false, notFound: '404.html' });
   const port = await listen((req, res) => {
-    if (req.method === 'POST') mark(res);
+    if (req.method === 'POST' || req.url === '/none') mark(res);
     files(req, res, () => res.end());
   });
   expect(Object.keys((await get(port, '/app.js')).headers)).toEqual(expect.arrayContaining(names));
-  for (const [sent, status, method] of [
-    [{}, 405, 'POST'],
-    [{ 'If-Match': '"other"' }, 412, 'GET'],
-    [{ Range: 'bytes=99-' }, 416, 'GET'],
+  for (const [sent, status, method, path] of [
+    [{}, 405, 'POST', '/app.js'],
+    [{ 'If-Match': '"other"' }, 412, 'GET', '/app.js'],
+    [{ Range: 'bytes=99-' }, 416, 'GET', '/app.js'],
+    [{ Accept: 'text/html' }, 404, 'GET', '/none'],
   ] as const) {
-    const response = await get(port, '/app.js', sent, method);
+    const response = await get(port, path, sent, method);
     expect(response.status).toBe(status);
-    for (const name of names) expect(response.headers).not.toHaveProperty(name);
+    const { 'cache-control': lifetime, ...headers } = response.headers;
+    expect(lifetime).toBe(status === 404 ? 'no-cache' : undefined);
+    for (const name of names) expect(headers).not.toHaveProperty(name);
   }
+});
+
+it('staticFiles keeps the Vary of other code with a 406', async () => {
+  const forOrigin: express.RequestHandler = (_req, res, next) => {
+    res.vary('Origin');
+    next();
+  };
+  const port = await withBefore(forOrigin, { compress: true });
+  const { status, headers } = await get(port, '/style.css', { 'Accept-Encoding': '*;q=0' });
+  expect([status, headers.vary]).toEqual([406, 'Origin, Accept-Encoding']);
 });
