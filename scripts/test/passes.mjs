@@ -77,6 +77,7 @@ export const LISTS = {
   ],
   /** Compute without timers, sockets and files: one version of Node is enough for each version of graphql. */
   computing: [
+    'auth/incremental',
     'caching/(argument-tags|dynamic-hints|headers|invalidation|policy|query-descriptions|response-cache|what-is-stored)',
     'callbacks',
     'cost/',

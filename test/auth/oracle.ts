@@ -75,9 +75,18 @@ export class Oracle {
   readonly #document: DocumentNode;
   readonly #variables: Variables;
   readonly #caller: OracleCaller;
+  readonly #keepsParents: boolean;
   readonly #hidden: Path[] = [];
 
-  constructor(schema: GraphQLSchema, document: DocumentNode, given: Variables, caller: OracleCaller) {
+  /** With `keepsParents`, the null of a required field stays where it is, as with `onError: NULL`. */
+  constructor(
+    schema: GraphQLSchema,
+    document: DocumentNode,
+    given: Variables,
+    caller: OracleCaller,
+    keepsParents = false,
+  ) {
+    this.#keepsParents = keepsParents;
     this.#schema = schema;
     this.#document = document;
     this.#caller = caller;
@@ -92,6 +101,16 @@ export class Oracle {
     const query = this.#schema.getQueryType() as GraphQLObjectType;
     const data = this.#catching(() => this.#object(query, '', this.#operation().selectionSet.selections, []));
     return { data: data as Judgement['data'], hidden: this.#hidden.map((path) => path.join('.')) };
+  }
+
+  /** Whether values of an object type are hidden. */
+  hides(type: string): boolean {
+    const rules = this.#rulesOfType(this.#schema.getType(type) as GraphQLObjectType);
+    return !rules.every((rule) => isMet(rule, this.#caller));
+  }
+
+  #propagates(type: GraphQLOutputType): boolean {
+    return isNonNullType(type) && !this.#keepsParents;
   }
 
   #operation(): OperationDefinitionNode {
@@ -154,7 +173,7 @@ export class Oracle {
       const field = type.getFields()[name];
       const at = [...path, key];
       if (field === undefined) result[key] = type.name;
-      else if (isNonNullType(field.type)) result[key] = this.#field(type, field, nodes, id, at);
+      else if (this.#propagates(field.type)) result[key] = this.#field(type, field, nodes, id, at);
       else result[key] = this.#catching(() => this.#field(type, field, nodes, id, at));
     }
     return result;
@@ -186,7 +205,7 @@ export class Oracle {
     if (isListType(nullable)) {
       return (value as unknown[]).map((item, index) => {
         const complete = () => this.#complete(nullable.ofType, item, nodes, [...path, index]);
-        return isNonNullType(nullable.ofType) ? complete() : this.#catching(complete);
+        return this.#propagates(nullable.ofType) ? complete() : this.#catching(complete);
       });
     }
     if (!isCompositeType(nullable)) return value;

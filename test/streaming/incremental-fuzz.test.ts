@@ -2,42 +2,20 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import * as fc from 'fast-check';
-import {
-  buildSchema,
-  type DirectiveNode,
-  type DocumentNode,
-  type FragmentSpreadNode,
-  GraphQLSchema,
-  getNullableType,
-  type InlineFragmentNode,
-  isListType,
-  Kind,
-  type OperationDefinitionNode,
-  parse,
-  print,
-  type SelectionSetNode,
-  specifiedDirectives,
-  TypeInfo,
-  validate,
-  visit,
-  visitWithTypeInfo,
-} from 'graphql';
+import { type DocumentNode, parse, print, validate, visit } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { type Behaviour, source } from '../engine/behaviour.ts';
-import { type Choices, readChoices } from '../engine/choices.ts';
+import { readChoices } from '../engine/choices.ts';
 import { PROFILES } from '../engine/differential.ts';
 import { randomQuery } from '../engine/random-query.ts';
 import { randomSchema } from '../engine/random-schema.ts';
 import { until } from '../until.ts';
-import { DIRECTIVES, V17 } from './incremental-schema.ts';
+import { V17 } from './incremental-schema.ts';
 import { jsonLines, merge } from './merge.ts';
+import { withDirectives, withIncremental } from './random-directives.ts';
 import { open } from './serve.ts';
 
 const CASES = 250;
-const directives = buildSchema(`${DIRECTIVES} type Query { a: Int }`)
-  .getDirectives()
-  .filter(({ name }) => name === 'defer' || name === 'stream');
-
 const ACCEPT = [
   'multipart/mixed;incrementalSpec=v0.2',
   'multipart/mixed;deferSpec=20220824',
@@ -55,43 +33,6 @@ function withoutUnusedVariables(document: DocumentNode): DocumentNode {
   return visit(document, {
     VariableDefinition: ({ variable }) => (used.has(variable.name.value) ? undefined : null),
   });
-}
-
-const directive = (text: string): readonly DirectiveNode[] => {
-  const [definition] = parse(`{ a ${text} }`).definitions;
-  const [field] = (definition as OperationDefinitionNode).selectionSet.selections;
-  return field?.directives ?? [];
-};
-const DEFER = directive('@defer');
-
-/** Adds `@defer` to some fragments, and `@stream` to some lists. */
-function withDirectives(schema: GraphQLSchema, document: DocumentNode, choices: Choices): DocumentNode {
-  const types = new TypeInfo(schema);
-  const defer = <T extends InlineFragmentNode | FragmentSpreadNode>(node: T): T | undefined =>
-    choices.chance(150) ? { ...node, directives: [...(node.directives ?? []), ...DEFER] } : undefined;
-  return visit(
-    document,
-    visitWithTypeInfo(types, {
-      InlineFragment: { leave: defer },
-      FragmentSpread: { leave: defer },
-      SelectionSet: {
-        leave(node) {
-          const [first, ...others] = node.selections;
-          if (first === undefined || others.length === 0 || !choices.chance(90)) return undefined;
-          const selectionSet: SelectionSetNode = { kind: Kind.SELECTION_SET, selections: others };
-          const part: InlineFragmentNode = { kind: Kind.INLINE_FRAGMENT, directives: DEFER, selectionSet };
-          return { ...node, selections: [first, part] };
-        },
-      },
-      Field: {
-        enter(node) {
-          if (!isListType(getNullableType(types.getType())) || !choices.chance(90)) return undefined;
-          const stream = directive(`@stream(initialCount: ${choices.choose(3)})`);
-          return { ...node, directives: [...(node.directives ?? []), ...stream] };
-        },
-      },
-    }),
-  );
 }
 
 /** Sends one operation and returns its payloads. */
@@ -122,11 +63,7 @@ describe('the payloads of random deferred documents', () => {
       fc.asyncProperty(input, async ({ bytes, places, seed, profile, accept }) => {
         const choices = readChoices(bytes);
         const random = randomSchema(choices);
-        const schema = new GraphQLSchema({
-          ...random.schema.toConfig(),
-          directives: [...specifiedDirectives, ...directives],
-          assumeValid: true,
-        });
+        const schema = withIncremental(random.schema);
         const query = randomQuery(choices, random.schema);
         const original = withoutUnusedVariables(parse(query.text));
         const changed = withDirectives(schema, original, readChoices(places));
