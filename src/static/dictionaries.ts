@@ -31,6 +31,7 @@ export class FileDeltas {
   readonly #content: FileContent;
   readonly #identity: Representation;
   readonly #folder: string;
+  readonly #name: string;
   readonly #pattern: string | undefined;
 
   constructor(
@@ -45,7 +46,8 @@ export class FileDeltas {
     this.#content = content;
     this.#identity = identity;
     this.#folder = filePath.slice(0, filePath.lastIndexOf('/') + 1);
-    this.#pattern = patternOf(filePath.slice(this.#folder.length));
+    this.#name = filePath.slice(this.#folder.length);
+    this.#pattern = patternOf(this.#name);
   }
 
   /** Returns undefined if the client has no known dictionary, or while the result is not ready. */
@@ -53,10 +55,11 @@ export class FileDeltas {
     const known = headers['if-none-match'];
     // Without a dictionary none of these codings is selected, and a condition is about the selected representation (RFC
     // 9110 §13.1.2): a cache would send bytes to clients that cannot decode them (RFC 9842 §6.2).
-    const hasDictionary = AVAILABLE_DICTIONARY.test(String(headers['available-dictionary']));
-    if (!hasDictionary) return undefined;
+    const hash = AVAILABLE_DICTIONARY.exec(String(headers['available-dictionary']))?.[1];
+    if (hash === undefined) return undefined;
     if (known !== undefined && !hasOtherEtag && this.#includesContent(known)) {
-      const tag = this.#findTag(known, String(headers['accept-encoding'] ?? ''));
+      const isItself = DICTIONARY_ID.exec(String(headers['dictionary-id']))?.[1] === this.#name;
+      const tag = this.#findTag(known, String(headers['accept-encoding'] ?? ''), isItself ? '' : hash);
       return tag === undefined ? undefined : encodedRepresentation(this.#identity, 'dcb', tag, undefined);
     }
     // A range of a compressed body would be of little use, because only its whole is cached.
@@ -72,14 +75,20 @@ export class FileDeltas {
     return tag !== undefined && known.includes(tag.slice(tag.indexOf('"'), -1));
   }
 
-  /** Finds an ETag of this content in a coding with a dictionary that the client accepts, as the condition will find it. */
-  #findTag(known: string, accepted: string): string | undefined {
+  /**
+   * Finds an ETag of this content in a coding that the client accepts, with the dictionary that it has, as the condition
+   * will find it. A client whose dictionary is the file itself has the content.
+   */
+  #findTag(known: string, accepted: string, hash: string): string | undefined {
+    const end = hash === '' ? '"' : `-${hash.slice(0, HASH_IN_KEY)}"`;
     const base = this.#identity.tag?.slice(0, -1);
     const weightOf = parseAcceptEncoding(accepted);
     const isAccepted = (coding: string): boolean =>
       accepted.toLowerCase().includes(coding) && weightOf(coding) > 0;
     return findTag(known, (tag) =>
-      ['dcb', 'dcz'].some((coding) => tag.startsWith(`${base}-${coding}`) && isAccepted(coding)),
+      ['dcb', 'dcz'].some(
+        (coding) => tag.startsWith(`${base}-${coding}`) && tag.endsWith(end) && isAccepted(coding),
+      ),
     );
   }
 
