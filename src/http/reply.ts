@@ -210,19 +210,18 @@ export function withVary(present: number | string | string[] | undefined, fields
 }
 
 /** What other code has set for a success: a cache could keep an error with them as long. */
-const SUCCESS_HEADERS = [
+const LIFETIME_HEADERS = [
   'Cache-Control',
   'CDN-Cache-Control',
   'Surrogate-Control',
   'Expires',
   'ETag',
   'Last-Modified',
-  'Content-Disposition',
 ];
 
-/** Removes the lifetime, validators and name of a success from a response that is an error. */
+/** Removes the lifetime and the validators of a success, from an error and from a response that no cache may keep. */
 export function removeLifetime(res: ServerResponse): void {
-  for (const name of SUCCESS_HEADERS) res.removeHeader(name);
+  for (const name of LIFETIME_HEADERS) res.removeHeader(name);
 }
 
 /** Adds the fields that `Vary` does not contain yet. */

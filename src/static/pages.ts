@@ -4,7 +4,7 @@ import nodeModule from 'node:module';
 import { posix } from 'node:path';
 import { finished } from 'node:stream/promises';
 import type { RewritingStream } from 'parse5-html-rewriting-stream';
-import { codeOf, type Headers, writeReply } from '../http/reply.ts';
+import { codeOf, type Headers, removeLifetime, writeReply } from '../http/reply.ts';
 import { decodePart } from '../http/routing.ts';
 import { optionError, wrongReturnValue } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
@@ -317,6 +317,7 @@ export class Page {
   /** Sends the page with a new nonce. Such a response has no validators, and no cache may store it. */
   sendWithNonce({ req, res, status }: FileRequest, { uncompressed: { body, metadata } }: LoadedFile): void {
     const nonce = this.#nonceFor(req, res);
+    removeLifetime(res);
     const source = [`'nonce-${nonce}'`];
     const sources = { scripts: source, external: [], styles: source };
     this.extendPolicies(res, sources);

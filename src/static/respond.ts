@@ -74,7 +74,7 @@ export function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | u
   }
   if (file.page?.hasNonce === false) file.page.extendPolicies(res);
   // The page of the option `notFound`, rather than a status of other code.
-  if (request.status === 404 && statusBefore === 200) removeLifetime(res);
+  if (request.status === 404 && statusBefore === 200) removeFileHeaders(res);
   const preset = presetHeadersOf(res);
   if (res.statusCode !== 200 && request.status === 200) request.status = presetStatus(request, statusBefore);
   if (file.page?.hasNonce === true) return void file.page.sendWithNonce(request, file);
@@ -366,6 +366,12 @@ export function setResponseHeaders(
   }
 }
 
+/** Removes what other code has set for the file, from an error. */
+function removeFileHeaders(res: ServerResponse): void {
+  removeLifetime(res);
+  res.removeHeader('Content-Disposition');
+}
+
 /** Removes headers that describe the file, from a response without it (RFC 9110 §15.4.5). */
 function removeContentHeaders(res: ServerResponse): void {
   for (const name of ['Encoding', 'Language', 'Length', 'Range', 'Type']) res.removeHeader(`Content-${name}`);
@@ -474,7 +480,7 @@ export function sendStatus(
 ): void {
   removeContentHeaders(res);
   res.removeHeader('Content-Location');
-  if (status >= 400) removeLifetime(res);
+  if (status >= 400) removeFileHeaders(res);
   const body = `${STATUS_CODES[status]}\n`;
   const common = { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' };
   writeReply(req, res, { status, headers: { ...common, ...headers }, body });

@@ -246,6 +246,17 @@ describe('pages.csp', () => {
     expect(head).toMatchObject({ status: 200, headers: { 'content-length': String(first.body.length) } });
   });
 
+  it('staticFiles sends no lifetime and no validator that other code has set with a nonce', async () => {
+    const names = ['cdn-cache-control', 'surrogate-control', 'expires', 'etag', 'last-modified'];
+    const setHeaders: StaticFilesOptions['setHeaders'] = (res) => {
+      for (const name of ['cache-control', ...names]) res.setHeader(name, 'max-age=60');
+    };
+    const { port } = await site({ setHeaders, pages: { csp: { nonce: true } } });
+    const { headers } = await get(port, '/');
+    expect(headers['cache-control']).toBe('no-store');
+    for (const name of names) expect(headers).not.toHaveProperty(name);
+  });
+
   it('staticFiles uses the nonce of helmet', async () => {
     const { root } = await site({});
     const app = express()
