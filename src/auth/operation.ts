@@ -18,6 +18,7 @@ import {
   type SelectionSetNode,
   type ValueNode,
   valueFromASTUntyped,
+  visit,
 } from 'graphql';
 import {
   CONDITIONS,
@@ -177,15 +178,27 @@ class Selection {
     if (conditions.length > 0) this.#demands.push({ node, coordinate, isRoot, conditions });
     for (const each of ofObjects.flat()) this.#possible.add(each);
     const fields = objects.flatMap((object) => object.getFields()[definition.name] ?? []);
-    for (const field of fields) {
-      if (node.arguments?.length && hasGuardedArguments(this.#requirements, field))
-        this.#inputs.push({ node, coordinate, isRoot, definition: field });
-    }
+    for (const definition of fields) this.#addArguments({ node, coordinate, isRoot, definition });
     for (const valueType of new Set(fields.map((field) => getNamedType(field.type)))) {
       if (!isCompositeType(valueType) || node.selectionSet === undefined) continue;
       if (isAbstractType(valueType)) this.#addValues(valueType);
       this.#visit(valueType, node.selectionSet, false);
     }
+  }
+
+  /** What constant values require is known now. */
+  #addArguments(demand: InputDemand): void {
+    const { node, definition } = demand;
+    if (!node.arguments?.length || !hasGuardedArguments(this.#requirements, definition)) return;
+    let isConstant = true;
+    const Variable = (): void => {
+      isConstant = false;
+    };
+    for (const { value } of node.arguments) visit(value, { Variable });
+    const conditions = argumentConditions(this.#requirements, definition, node, {});
+    if (!isConstant) this.#inputs.push(demand);
+    else if (conditions.length > 0) this.#demands.push({ ...demand, conditions });
+    for (const each of conditions) this.#possible.add(each);
   }
 
   #ofField(object: GraphQLObjectType, name: string): Conditions {
