@@ -9,7 +9,7 @@ import type { Exchange, RequestInputs, ResultCaching } from '../graphql/request.
 import type { Coding } from '../http/codings.ts';
 import { GRAPHQL_TYPE } from '../http/negotiation.ts';
 import { isAborted } from '../http/reply.ts';
-import { assertSync, isListOf, isString, wrongReturnValue } from '../options/rules.ts';
+import { assertSync, getOrCreate, isListOf, isString, wrongReturnValue } from '../options/rules.ts';
 import { CACHE_OPTIONS } from '../options/scopes.ts';
 import { hasCredentials, hasUser } from './credentials.ts';
 import { normalTag } from './invalidations.ts';
@@ -41,12 +41,11 @@ export function createCachedExecution(
   const plans = new WeakMap<OperationDefinitionNode, KeyPlan>();
 
   function planOf(prepared: PreparedOperation): KeyPlan {
-    let plan = plans.get(prepared.operation);
-    if (plan === undefined) {
-      plan = new KeyPlan(prepared, schemaIdOf(prepared.schema), baseVary);
-      plans.set(prepared.operation, plan);
-    }
-    return plan;
+    return getOrCreate(
+      plans,
+      prepared.operation,
+      () => new KeyPlan(prepared, schemaIdOf(prepared.schema), baseVary),
+    );
   }
 
   /** Returns the place of the result in the cache; undefined if the request must not use the cache. */

@@ -19,6 +19,7 @@ import type { CachedOperation } from '../execution/types.ts';
 import {
   ACCEPTED_SECONDS,
   formatValue,
+  getOrCreate,
   isObject,
   isOneOf,
   isSeconds,
@@ -111,12 +112,7 @@ const annotations = new WeakMap<object, Annotation>();
  * @throws TypeError (code `ERR_OPTION`) for a wrong value.
  */
 export function hintAnnotationOf(element: SchemaElement): Annotation {
-  let annotation = annotations.get(element);
-  if (annotation === undefined) {
-    annotation = readAnnotation(element);
-    annotations.set(element, annotation);
-  }
-  return annotation;
+  return getOrCreate(annotations, element, () => readAnnotation(element));
 }
 
 /**
@@ -202,19 +198,6 @@ export class SchemaHints {
     const types = definitions.map(({ type }) => getNamedType(type));
     return { hint, objects, definitions, types: new Set(types.filter(isCompositeType)) };
   }
-}
-
-function getOrCreate<Key, Value>(
-  values: { get(key: Key): Value | undefined; set(key: Key, value: Value): unknown },
-  key: Key,
-  create: () => Value,
-): Value {
-  let value = values.get(key);
-  if (value === undefined) {
-    value = create();
-    values.set(key, value);
-  }
-  return value;
 }
 
 /** The hint of the type of a field's values. */

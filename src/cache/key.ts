@@ -7,6 +7,7 @@ import type { PreparedOperation } from '../execution/types.ts';
 import type { Exchange } from '../graphql/request.ts';
 import { cacheByHeader } from '../http/negotiation.ts';
 import { hasParameter, pathOf, publicHostOf } from '../http/routing.ts';
+import { getOrCreate } from '../options/rules.ts';
 
 /** Longer keys are replaced by their hash, so that large variables do not fill the store. */
 const MAX_KEY_LENGTH = 512;
@@ -32,12 +33,9 @@ export function createSchemaId({
 }: Pick<GraphQLCore, 'hasOneSchema' | 'requirementsId'>): SchemaId {
   const ids = new WeakMap<GraphQLSchema, string>();
   return (schema) => {
-    let id = ids.get(schema);
-    if (id === undefined) {
-      id = hasOneSchema ? digest(printSchema(schema) + requirementsId(schema)) : randomUUID();
-      ids.set(schema, id);
-    }
-    return id;
+    return getOrCreate(ids, schema, () =>
+      hasOneSchema ? digest(printSchema(schema) + requirementsId(schema)) : randomUUID(),
+    );
   };
 }
 

@@ -19,7 +19,7 @@ import {
 } from 'graphql';
 import { directivesOf, type SchemaElement } from '../execution/directives.ts';
 import type { CachedOperation, ObjectTags } from '../execution/types.ts';
-import { formatValue, isObject, isString, optionError } from '../options/rules.ts';
+import { formatValue, getOrCreate, isObject, isString, optionError } from '../options/rules.ts';
 import { CACHE_OPTIONS } from '../options/scopes.ts';
 import { ALL_TAGS, normalTag } from './invalidations.ts';
 
@@ -173,16 +173,8 @@ const NO_TAGS: ObjectTags = Object.freeze([]);
 
 /** Returns the tags of the objects that a field belongs to; undefined if there are none. */
 export function objectTagsOf(type: GraphQLObjectType, definition: Field): ObjectTags | undefined {
-  let byField = objectTags.get(type);
-  if (byField === undefined) {
-    byField = new Map();
-    objectTags.set(type, byField);
-  }
-  let tags = byField.get(definition);
-  if (tags === undefined) {
-    tags = createObjectTags(type, definition);
-    byField.set(definition, tags);
-  }
+  const byField = getOrCreate(objectTags, type, () => new Map());
+  const tags = getOrCreate(byField, definition, () => createObjectTags(type, definition));
   return tags.length === 0 ? undefined : tags;
 }
 
@@ -218,13 +210,10 @@ const formats = new WeakMap<object, readonly TagFormat[]>();
  * @throws TypeError (code `ERR_OPTION`) for a wrong format.
  */
 function tagFormatsOf(element: SchemaElement): readonly TagFormat[] {
-  let known = formats.get(element);
-  if (known === undefined) {
+  return getOrCreate(formats, element, () => {
     const given = directivesOf(element, DIRECTIVE).flatMap((use) => (isObject(use) ? use['format'] : use));
-    known = given.length === 0 ? NONE : given.map((format) => parseFormat(format, element.name));
-    formats.set(element, known);
-  }
-  return known;
+    return given.length === 0 ? NONE : given.map((format) => parseFormat(format, element.name));
+  });
 }
 
 type FieldsType = GraphQLObjectType | GraphQLInterfaceType;
@@ -252,15 +241,12 @@ const tagged = new WeakMap<GraphQLSchema, boolean>();
  * @throws TypeError (code `ERR_OPTION`) for a wrong format.
  */
 export function hasTags(schema: GraphQLSchema): boolean {
-  let known = tagged.get(schema);
-  if (known === undefined) {
+  return getOrCreate(tagged, schema, () => {
     const elements = Object.values(schema.getTypeMap())
       .filter((type) => isObjectType(type) || isInterfaceType(type))
       .flatMap((type) => [type, ...Object.values(type.getFields())]);
-    known = elements.filter((element) => tagFormatsOf(element).length > 0).length > 0;
-    tagged.set(schema, known);
-  }
-  return known;
+    return elements.filter((element) => tagFormatsOf(element).length > 0).length > 0;
+  });
 }
 
 const PLACEHOLDER = /\{\$(args|key)((?:\.[_A-Za-z]\w*)+)\}/;

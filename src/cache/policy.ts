@@ -29,7 +29,7 @@ import type {
   ObjectTags,
   RemainingResults,
 } from '../execution/types.ts';
-import { formatValue, isString, optionError } from '../options/rules.ts';
+import { formatValue, getOrCreate, isString, optionError } from '../options/rules.ts';
 import { CACHING_OPTIONS } from '../options/scopes.ts';
 import {
   assertAnnotations,
@@ -316,12 +316,7 @@ class ExecutionPolicy implements ExecutionCaching {
 
   #callsOf(definition: Field): FieldCalls {
     this.#calls ??= new Map();
-    let calls = this.#calls.get(definition);
-    if (calls === undefined) {
-      calls = { executed: 0, replaced: 0 };
-      this.#calls.set(definition, calls);
-    }
-    return calls;
+    return getOrCreate(this.#calls, definition, () => ({ executed: 0, replaced: 0 }));
   }
 }
 

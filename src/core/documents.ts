@@ -17,7 +17,7 @@ import type {
   RequestError,
   ValidatedOperation,
 } from '../execution/types.ts';
-import { assertSync } from '../options/rules.ts';
+import { assertSync, getOrCreate } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { createOperationFactory } from './engines.ts';
 import type { CoreSettings } from './options.ts';
@@ -189,11 +189,7 @@ class Generation<V> {
   }
 
   add(schema: GraphQLSchema, query: string, entry: Entry<V>): void {
-    let entries = this.#bySchema.get(schema);
-    if (entries === undefined) {
-      entries = new Map();
-      this.#bySchema.set(schema, entries);
-    }
+    const entries = getOrCreate(this.#bySchema, schema, () => new Map());
     const replaced = entries.get(query);
     if (replaced === undefined) this.entries++;
     else this.bytes -= replaced.bytes;
@@ -280,11 +276,7 @@ function createLoadQueue<V>(): LoadQueue<V> {
   const bySchema = new WeakMap<GraphQLSchema, Map<string, Promise<V>>>();
   let last: Promise<unknown> = Promise.resolve();
   return (schema, query, load) => {
-    let loading = bySchema.get(schema);
-    if (loading === undefined) {
-      loading = new Map();
-      bySchema.set(schema, loading);
-    }
+    const loading = getOrCreate(bySchema, schema, () => new Map());
     const known = loading.get(query);
     if (known !== undefined) return known;
     const result = last.then(load);

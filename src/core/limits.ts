@@ -22,6 +22,7 @@ import {
 import { fragmentsOf } from '../execution/document.ts';
 import { refusalError } from '../execution/graphql-error.ts';
 import { HttpError } from '../http/reply.ts';
+import { getOrCreate } from '../options/rules.ts';
 import type { DocumentLimitSettings } from './options.ts';
 
 /** The cost of one operation; a fragment counts at each spread. */
@@ -346,13 +347,11 @@ const cache = new WeakMap<GraphQLSchema, { readonly sizes: Sizes; readonly maxVa
  * 500 bytes could nest the lists of `__schema` so that the response has millions of values.
  */
 export function exceedsIntrospection(schema: GraphQLSchema, document: DocumentNode): boolean {
-  let known = cache.get(schema);
-  if (known === undefined) {
+  const known = getOrCreate(cache, schema, () => {
     const sizes = new SchemaSizes(schema).sizes;
     const standard = countValues(parse(getIntrospectionQuery()), sizes, Number.POSITIVE_INFINITY);
-    known = { sizes, maxValues: Math.max(MIN_VALUES, STANDARD_QUERIES * standard) };
-    cache.set(schema, known);
-  }
+    return { sizes, maxValues: Math.max(MIN_VALUES, STANDARD_QUERIES * standard) };
+  });
   const { sizes, maxValues } = known;
   return countValues(document, sizes, maxValues) > maxValues;
 }

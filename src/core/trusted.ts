@@ -11,7 +11,7 @@ import type {
   ValidatedOperation,
 } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
-import { formatValue, isObject, isString } from '../options/rules.ts';
+import { formatValue, getOrCreate, isObject, isString } from '../options/rules.ts';
 import type { CoreParts } from './by-id.ts';
 import {
   createOperationSelector,
@@ -144,12 +144,7 @@ class PreparedList {
   }
 
   entriesOf(schema: GraphQLSchema): Entries {
-    let entries = this.bySchema.get(schema);
-    if (entries === undefined) {
-      entries = new Map();
-      this.bySchema.set(schema, entries);
-    }
-    return entries;
+    return getOrCreate(this.bySchema, schema, () => new Map());
   }
 }
 

@@ -7,7 +7,7 @@ import {
   isAbstractType,
 } from 'graphql';
 import { type DirectiveArguments, directivesOf, type SchemaElement } from '../execution/directives.ts';
-import { isCount, isListOf, isObject, isString, optionError } from '../options/rules.ts';
+import { getOrCreate, isCount, isListOf, isObject, isString, optionError } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 
 /** The arguments of `@listSize`. */
@@ -35,12 +35,10 @@ const annotations = new WeakMap<object, CostAnnotation>();
  * @throws TypeError (code `ERR_OPTION`) for a wrong argument.
  */
 export function costAnnotationOf(element: SchemaElement): CostAnnotation {
-  let annotation = annotations.get(element);
-  if (annotation === undefined) {
-    annotation = { weight: weightOf(element), listSize: listSizeOf(element) };
-    annotations.set(element, annotation);
-  }
-  return annotation;
+  return getOrCreate(annotations, element, () => ({
+    weight: weightOf(element),
+    listSize: listSizeOf(element),
+  }));
 }
 
 const ofSchemas = new WeakMap<GraphQLSchema, WeakMap<object, CostAnnotation>>();
@@ -52,17 +50,10 @@ export function fieldAnnotation(
   parent: GraphQLCompositeType,
 ): CostAnnotation {
   if (!isAbstractType(parent)) return costAnnotationOf(definition);
-  let ofFields = ofSchemas.get(schema);
-  if (ofFields === undefined) {
-    ofFields = new WeakMap();
-    ofSchemas.set(schema, ofFields);
-  }
-  let annotation = ofFields.get(definition);
-  if (annotation === undefined) {
-    annotation = highestAnnotation(definition, schema.getPossibleTypes(parent));
-    ofFields.set(definition, annotation);
-  }
-  return annotation;
+  const ofFields = getOrCreate(ofSchemas, schema, () => new WeakMap());
+  return getOrCreate(ofFields, definition, () =>
+    highestAnnotation(definition, schema.getPossibleTypes(parent)),
+  );
 }
 
 function highestAnnotation(

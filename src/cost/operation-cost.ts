@@ -26,7 +26,7 @@ import {
 import { fragmentsOf } from '../execution/document.ts';
 import { refusalError } from '../execution/graphql-error.ts';
 import type { ValidatedOperation } from '../execution/types.ts';
-import { formatValue, isObject } from '../options/rules.ts';
+import { formatValue, getOrCreate, isObject } from '../options/rules.ts';
 import { costAnnotationOf, fieldAnnotation, type ListSize } from './annotations.ts';
 
 /** The weights that no directive sets. */
@@ -152,12 +152,7 @@ class CostCompiler {
     if (fragment.kind === Kind.INLINE_FRAGMENT || sizes.size > 0) {
       return this.#parts(fragment.selectionSet, type, sizes);
     }
-    let parts = this.#compiled.get(fragment);
-    if (parts === undefined) {
-      parts = this.#parts(fragment.selectionSet, type, sizes);
-      this.#compiled.set(fragment, parts);
-    }
-    return parts;
+    return getOrCreate(this.#compiled, fragment, () => this.#parts(fragment.selectionSet, type, sizes));
   }
 
   /** Whether a type condition excludes objects of a type. */
@@ -307,19 +302,10 @@ const costs = new WeakMap<object, Map<unknown, number>>();
 /** Like `membersCost`, and computes the cost of a value once. */
 function rememberedCost(definition: InputDefinition, value: unknown, counts: boolean): number {
   if (typeof value !== 'object' || value === null) return 0;
-  let known = costs.get(value);
-  if (known === undefined) {
-    known = new Map();
-    costs.set(value, known);
-  }
+  const known = getOrCreate(costs, value, () => new Map());
   const type = getNamedType(definition.type);
   const key = counts ? type : type.name;
-  let cost = known.get(key);
-  if (cost === undefined) {
-    cost = membersCost(definition, value, counts);
-    known.set(key, cost);
-  }
-  return cost;
+  return getOrCreate(known, key, () => membersCost(definition, value, counts));
 }
 
 function membersCost(definition: InputDefinition, value: unknown, counts: boolean): number {

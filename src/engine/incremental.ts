@@ -17,6 +17,7 @@ import {
   isThenable,
   type RemainingResults,
 } from '../execution/types.ts';
+import { getOrCreate } from '../options/rules.ts';
 import {
   applies,
   type CollectContext,
@@ -309,11 +310,7 @@ class Groups {
   #fieldsFor(usages: readonly DeferUsage[]): Map<string, DeferredField[]> {
     const key = keyOf(usages);
     if (key === this.#ownKey) return this.#own;
-    let group = this.#deferred.get(key);
-    if (group === undefined) {
-      group = { usages, fields: new Map() };
-      this.#deferred.set(key, group);
-    }
+    const group = getOrCreate(this.#deferred, key, () => ({ usages, fields: new Map() }));
     return group.fields;
   }
 

@@ -2,7 +2,7 @@ import { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { Access } from '../auth/access.ts';
 import { createDeadlines, type Deadlines } from '../http/timers.ts';
-import { duration, type Rule } from '../options/rules.ts';
+import { duration, getOrCreate, type Rule } from '../options/rules.ts';
 import {
   type Complete,
   type EngineSettings,
@@ -64,12 +64,7 @@ export function createTimeLimits(services: Services): (milliseconds: number) => 
   const limits = new Map<number, TimeLimit>();
   return (milliseconds) => {
     if (milliseconds === Number.POSITIVE_INFINITY) return undefined;
-    let limit = limits.get(milliseconds);
-    if (limit === undefined) {
-      limit = new TimeLimit(milliseconds, services);
-      limits.set(milliseconds, limit);
-    }
-    return limit;
+    return getOrCreate(limits, milliseconds, () => new TimeLimit(milliseconds, services));
   };
 }
 

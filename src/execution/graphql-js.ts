@@ -16,7 +16,7 @@ import {
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { StreamedResults } from '../../types/operation.ts';
-import { stepOf } from '../options/rules.ts';
+import { getOrCreate, stepOf } from '../options/rules.ts';
 import { coordinates, toGraphQLError } from './graphql-error.ts';
 import { optionalExport, V17 } from './graphql-version.ts';
 import { type Caller, executeGuarded } from './guard.ts';
@@ -265,11 +265,7 @@ export const executeNonIncremental: ExecuteFunction = (args) => {
   const { schema, document } = args;
   if (validateExecutionArgs === undefined || executeRootSelectionSet === undefined) return execute(args);
   if (!declaresIncremental(schema)) return execute(args);
-  let stripped = withoutDirectives.get(document);
-  if (stripped === undefined) {
-    stripped = removeIncrementalDirectives(document);
-    withoutDirectives.set(document, stripped);
-  }
+  const stripped = getOrCreate(withoutDirectives, document, () => removeIncrementalDirectives(document));
   const validated = validateExecutionArgs({ ...args, document: stripped });
   return Array.isArray(validated) ? { errors: validated } : executeRootSelectionSet(validated);
 };

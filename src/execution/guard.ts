@@ -43,7 +43,7 @@ import {
   type OperationTypeNode,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import { settle, stepOf } from '../options/rules.ts';
+import { getOrCreate, settle, stepOf } from '../options/rules.ts';
 import { noteThrown } from './graphql-error.ts';
 import { optionalExport, V17 } from './graphql-version.ts';
 import { watchLoads } from './n-plus-one.ts';
@@ -407,11 +407,10 @@ const securedViews: WeakMap<Guards, { readonly now: Views; readonly later: Views
 
 function viewsFor({ caller, readsLater }: Pick<Required<GuardedExecution>, 'caller' | 'readsLater'>): Views {
   if (caller === undefined) return readsLater ? viewsOfDeferred : views;
-  let secured = securedViews.get(caller.guards);
-  if (secured === undefined) {
-    secured = { now: new WeakMap(), later: new WeakMap() };
-    securedViews.set(caller.guards, secured);
-  }
+  const secured = getOrCreate(securedViews, caller.guards, () => ({
+    now: new WeakMap(),
+    later: new WeakMap(),
+  }));
   return readsLater ? secured.later : secured.now;
 }
 
@@ -422,11 +421,7 @@ function guardedSchema(
 ): GraphQLSchema {
   const bySchema = viewsFor(execution);
   const guards = execution.caller?.guards;
-  let byFallback = bySchema.get(schema);
-  if (byFallback === undefined) {
-    byFallback = new WeakMap();
-    bySchema.set(schema, byFallback);
-  }
+  const byFallback = getOrCreate(bySchema, schema, () => new WeakMap());
   let view = byFallback.get(fallback);
   if (view === undefined) {
     const { readsLater } = execution;
@@ -569,11 +564,7 @@ function viewOfSchema(schema: GraphQLSchema, resolversOf: ResolversOf): GraphQLS
   const named = <T extends GraphQLNamedType | null | undefined>(type: T): T => {
     // graphql-js compares the types of introspection with its own.
     if (type === null || type === undefined || isIntrospectionType(type)) return type;
-    let view = known.get(type);
-    if (view === undefined) {
-      view = viewOf(type, resolversOf, output);
-      known.set(type, view);
-    }
+    const view = getOrCreate(known, type, () => viewOf(type, resolversOf, output));
     return view as T;
   };
   const output = (type: GraphQLOutputType): GraphQLOutputType => {

@@ -14,7 +14,7 @@ import {
   isObjectType,
 } from 'graphql';
 import type { ResolveMany } from '../../types/graphql.ts';
-import { formatValue, optionError } from '../options/rules.ts';
+import { formatValue, getOrCreate, optionError } from '../options/rules.ts';
 import { RESOLVE_MANY } from '../options/scopes.ts';
 import { UnusedValues } from './unused-values.ts';
 
@@ -103,8 +103,8 @@ export function batchResolverOf(field: Field, parentType: { readonly name: strin
     assertAlone(field, coordinate);
     // The variables are created for each execution. A function of the option `engine` may pass none: then nothing is shared.
     const execution: object = Object(info.variableValues);
-    const batches = entryOf(open, execution, (): Batches => new Map());
-    const sharing = entryOf(batches, info.fieldNodes[0] as FieldNode, (): Batch[] => []);
+    const batches = getOrCreate(open, execution, (): Batches => new Map());
+    const sharing = getOrCreate(batches, info.fieldNodes[0] as FieldNode, (): Batch[] => []);
     // Fields that are merged with others may select other fields of their values, which a resolver reads from `info`.
     let batch = sharing.find((each) => each.context === context && hasNodes(each.info, info.fieldNodes));
     if (batch === undefined) {
@@ -120,15 +120,6 @@ export function batchResolverOf(field: Field, parentType: { readonly name: strin
     parents.push(source);
     return new Promise((resolve, reject) => calls.push({ resolve, reject }));
   };
-}
-
-function entryOf<Key, Value>(map: Map<Key, Value>, key: Key, create: () => Value): Value {
-  let value = map.get(key);
-  if (value === undefined) {
-    value = create();
-    map.set(key, value);
-  }
-  return value;
 }
 
 function hasNodes({ fieldNodes }: GraphQLResolveInfo, nodes: readonly FieldNode[]): boolean {

@@ -14,6 +14,7 @@ import { readGauges, readProcessStats } from '../diagnostics/stats.ts';
 import type { ObservedOperation, ObservedResult } from '../execution/observed.ts';
 import type { PreparedOperation } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body.ts';
+import { getOrCreate } from '../options/rules.ts';
 import type { DeliveryEvent, ObservedPublish } from '../pubsub/pubsub.ts';
 import type { ObservedRequest } from '../static/handler.ts';
 import type { ObservedUpload } from '../uploads/receive.ts';
@@ -232,12 +233,9 @@ const names = new WeakMap<object, string>();
 
 /** Returns the name of an operation or, if it has none, its root fields. */
 function operationName(operation: OperationDefinitionNode): string {
-  let name = names.get(operation);
-  if (name === undefined) {
-    name = (operation.name?.value ?? rootFields(operation)).slice(0, MAX_NAME_LENGTH);
-    names.set(operation, name);
-  }
-  return name;
+  return getOrCreate(names, operation, () =>
+    (operation.name?.value ?? rootFields(operation)).slice(0, MAX_NAME_LENGTH),
+  );
 }
 
 function rootFields({ selectionSet }: OperationDefinitionNode): string {

@@ -8,7 +8,7 @@ import type {
   GraphQLParams,
   PreparedOperation,
 } from '../execution/types.ts';
-import { assertSync, settle, wrongReturnValue } from '../options/rules.ts';
+import { assertSync, getOrCreate, settle, wrongReturnValue } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { areEqualCursors } from '../pubsub/cursor.ts';
 import type { OperationCursors } from './cursors.ts';
@@ -104,17 +104,8 @@ export class SubscriptionGroups {
   }
 
   #familyOf(schema: GraphQLSchema, name: string): Family {
-    let families = this.#bySchema.get(schema);
-    if (families === undefined) {
-      families = new Map();
-      this.#bySchema.set(schema, families);
-    }
-    let family = families.get(name);
-    if (family === undefined) {
-      family = { schema, name, live: undefined, replays: new Set() };
-      families.set(name, family);
-    }
-    return family;
+    const families = getOrCreate(this.#bySchema, schema, () => new Map());
+    return getOrCreate(families, name, () => ({ schema, name, live: undefined, replays: new Set() }));
   }
 
   #setRelease(operation: LiveOperation, group: SharedSubscription): void {

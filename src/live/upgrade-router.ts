@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { debug, isDevelopment, noteHandshake } from '../diagnostics/logging.ts';
 import type { Headers } from '../http/reply.ts';
 import { pathOf } from '../http/routing.ts';
-import { optionError } from '../options/rules.ts';
+import { getOrCreate, optionError } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 
 // Taken when the module is loaded: fake timers of a test must not delay requests.
@@ -36,11 +36,7 @@ export function registerPath(
   listener: UpgradeListener,
   unclaimedTimeout: number = UNCLAIMED_TIMEOUT,
 ): () => void {
-  let router = routers.get(server);
-  if (router === undefined) {
-    router = new UpgradeRouter(server, unclaimedTimeout);
-    routers.set(server, router);
-  }
+  const router = getOrCreate(routers, server, () => new UpgradeRouter(server, unclaimedTimeout));
   return router.register(path, listener);
 }
 

@@ -7,6 +7,7 @@ import {
   printType,
 } from 'graphql';
 import type { McpTool } from '../../types/mcp.ts';
+import { getOrCreate } from '../options/rules.ts';
 
 const annotations = { readOnlyHint: true, destructiveHint: false, idempotentHint: true };
 
@@ -91,12 +92,9 @@ interface Member {
 const indexes = new WeakMap<GraphQLSchema, readonly Member[]>();
 
 function membersOf(schema: GraphQLSchema): readonly Member[] {
-  let members = indexes.get(schema);
-  if (members === undefined) {
-    members = Object.values(schema.getTypeMap()).flatMap((type) => [...membersOfType(type)]);
-    indexes.set(schema, members);
-  }
-  return members;
+  return getOrCreate(indexes, schema, () =>
+    Object.values(schema.getTypeMap()).flatMap((type) => [...membersOfType(type)]),
+  );
 }
 
 function* membersOfType(type: GraphQLNamedType): Generator<Member> {

@@ -249,6 +249,19 @@ export const isThenable = <T>(value: MaybePromise<T>): value is Promise<T> =>
 /** Calls `next` with a value, or later with that of a promise: what is there already waits for no microtask. */
 export const settle = <T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> =>
   isThenable(value) ? value.then(next) : next(value);
+/** Returns the value of a key, which is created at its first use. */
+export function getOrCreate<Key, Value>(
+  values: { get(key: Key): Value | undefined; set(key: Key, value: Value): unknown },
+  key: Key,
+  create: () => NoInfer<Value>,
+): Value {
+  let value = values.get(key);
+  if (value === undefined) {
+    value = create();
+    values.set(key, value);
+  }
+  return value;
+}
 /** Checks what `next()` of an iterator returned: the loop over a number would have no end. `done` of null throws itself. */
 export function stepOf<T>(result: T): T {
   if (typeof result === 'object' || typeof result === 'function' || result === undefined) return result;

@@ -16,6 +16,7 @@ import type {
   OperationObserver,
 } from '../execution/observed.ts';
 import type { ExecutionInputs, PreparedOperation } from '../execution/types.ts';
+import { getOrCreate } from '../options/rules.ts';
 import { publisherOf } from './requests.ts';
 import {
   type Count,
@@ -312,12 +313,7 @@ interface OperationInfo {
 export function createOperationInfo(telemetry: Telemetry): (prepared: PreparedOperation) => OperationInfo {
   const known = new WeakMap<object, OperationInfo>();
   return (prepared) => {
-    let info = known.get(prepared.operation);
-    if (info === undefined) {
-      info = createInfo(prepared, telemetry);
-      known.set(prepared.operation, info);
-    }
-    return info;
+    return getOrCreate(known, prepared.operation, () => createInfo(prepared, telemetry));
   };
 }
 

@@ -1,4 +1,5 @@
 import { type Attributes, context, type Span, type SpanContext, SpanKind } from '@opentelemetry/api';
+import { getOrCreate } from '../options/rules.ts';
 import type { DeliveryEvent, ObservedPublish } from '../pubsub/pubsub.ts';
 import type { ObservedRequest } from '../static/handler.ts';
 import type { ObservedUpload } from '../uploads/receive.ts';
@@ -26,15 +27,12 @@ export function createFileObserver(telemetry: Telemetry): (message: ObservedRequ
   const known = new Map<string, FileInfo>();
   const infoOf = (status: number, isCached: boolean): FileInfo => {
     const key = `${status} ${isCached}`;
-    let info = known.get(key);
-    if (info === undefined) {
+    return getOrCreate(known, key, () => {
       const attributes = { 'http.response.status_code': status };
       const cache = { 'espalier.cache.name': 'files', 'espalier.cache.hit': isCached };
       const lookups = telemetry.metrics.cacheRequests.of(cache);
-      info = { attributes, spanAttributes: { ...attributes, ...cache }, lookups };
-      known.set(key, info);
-    }
-    return info;
+      return { attributes, spanAttributes: { ...attributes, ...cache }, lookups };
+    });
   };
   return (message) => {
     const parent = parentOfRequest(message.req.headers);
@@ -105,12 +103,7 @@ export function createTopics(telemetry: Telemetry): Topics {
   const known = new Map<string | undefined, TopicInfo>();
   const infoOf = (topic: string): TopicInfo => {
     const name = telemetry.topic(topic);
-    let info = known.get(name);
-    if (info === undefined) {
-      info = createInfo(name, name === topic);
-      known.set(name, info);
-    }
-    return info;
+    return getOrCreate(known, name, () => createInfo(name, name === topic));
   };
   return {
     onPublish: (message) => observePublish(telemetry, message, infoOf(message.topic)),

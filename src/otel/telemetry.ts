@@ -23,6 +23,7 @@ import { readError } from '../diagnostics/logging.ts';
 import { deprecatedUses, readAll } from '../diagnostics/registry.ts';
 import { type GaugeKind, readGauges } from '../diagnostics/stats.ts';
 import type { ObservedOperation } from '../execution/observed.ts';
+import { getOrCreate } from '../options/rules.ts';
 import type { NameOption, OpenTelemetrySettings } from './instrumentation.ts';
 
 /** The tracer, the instruments and the bounded names that all spans share. */
@@ -134,12 +135,7 @@ class Counts {
   /** Returns the count of these attributes. */
   of(attributes: Attributes): Count {
     const key = JSON.stringify(attributes);
-    let count = this.#byKey.get(key);
-    if (count === undefined) {
-      count = { attributes, value: 0 };
-      this.#byKey.set(key, count);
-    }
-    return count;
+    return getOrCreate(this.#byKey, key, () => ({ attributes, value: 0 }));
   }
 
   readonly observe = (result: ObservableResult): void => {

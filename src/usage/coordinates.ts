@@ -19,8 +19,7 @@ import {
   visitWithTypeInfo,
 } from 'graphql';
 import type { ValidatedOperation } from '../execution/types.ts';
-import { isObject } from '../options/rules.ts';
-import { getOrAdd } from './report.ts';
+import { getOrCreate, isObject } from '../options/rules.ts';
 
 /** A coordinate of a schema, such as `User.email` or `Query.users(first:)`. */
 export interface Coordinate {
@@ -60,7 +59,7 @@ export class SchemaCoordinates {
 
   #of(text: string, element?: Element): Coordinate {
     const isDeprecated = element?.deprecationReason != null;
-    return getOrAdd(this.#byText, text, () => ({ text, isDeprecated }));
+    return getOrCreate(this.#byText, text, () => ({ text, isDeprecated }));
   }
 
   /**

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import type { UsageReport } from '../../types/usage.ts';
-import { formatValue, isCount, isObject } from '../options/rules.ts';
+import { formatValue, getOrCreate, isCount, isObject } from '../options/rules.ts';
 import type { RedisCommands } from '../redis/clients.ts';
 
 /** The operations of one client on one day, with the coordinates that they used. */
@@ -19,8 +19,8 @@ export class UsageCounts {
   readonly days: Map<string, Map<string, ClientCounts>> = new Map();
 
   of(day: string, client: string): ClientCounts {
-    const clients = getOrAdd(this.days, day, () => new Map<string, ClientCounts>());
-    return getOrAdd(clients, client, () => new ClientCounts());
+    const clients = getOrCreate(this.days, day, () => new Map<string, ClientCounts>());
+    return getOrCreate(clients, client, () => new ClientCounts());
   }
 
   add(others: UsageCounts): void {
@@ -74,15 +74,6 @@ const toEntry = ([client, { operations, coordinates }]: readonly [string, Client
   [client, { operations, coordinates: Object.fromEntries([...coordinates].sort(byName)) }] as const;
 
 const byName = ([a]: readonly [string, number], [b]: readonly [string, number]): number => (a < b ? -1 : 1);
-
-export function getOrAdd<K, V>(map: Map<K, V>, key: K, create: () => V): V {
-  let value = map.get(key);
-  if (value === undefined) {
-    value = create();
-    map.set(key, value);
-  }
-  return value;
-}
 
 function entriesOf(value: unknown): [string, unknown][] {
   if (!isObject(value)) throw notReport(value);
