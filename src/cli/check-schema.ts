@@ -1,7 +1,29 @@
-import type { UsageCounts } from '../usage/report.ts';
-import { readUsageFile } from '../usage/report.ts';
+import { isDeepStrictEqual } from 'node:util';
+import {
+  BreakingChangeType,
+  DangerousChangeType,
+  findBreakingChanges,
+  findDangerousChanges,
+  type GraphQLArgument,
+  type GraphQLInputField,
+  type GraphQLSchema,
+  getNamedType,
+  type IntrospectionInputValue,
+  introspectionFromSchema,
+  isInputObjectType,
+  isInterfaceType,
+  isIntrospectionType,
+  isObjectType,
+  isRequiredArgument,
+  isRequiredInputField,
+  parseValue,
+  specifiedDirectives,
+  specifiedScalarTypes,
+  valueFromASTUntyped,
+} from 'graphql';
+import { optionalExport } from '../execution/graphql-version.ts';
+import { readUsageFile, type UsageCounts } from '../usage/report.ts';
 import { readSchema } from './read-schema.ts';
-import { findChanges, type SchemaChange } from './schema-changes.ts';
 
 /** The operations of a client that a change affects. */
 interface ClientUse {
@@ -184,3 +206,269 @@ export function formatSchemaMarkdown(report: SchemaReport): string {
 /** Names of clients and texts of default values are those of others. */
 const toMarkdown = (text: string): string =>
   text.replaceAll(/[\\`*_{}[\]<>()#|!@~&]/g, '\\$&').replaceAll(/\s+/g, ' ');
+
+/** A change between two schemas that may break clients. */
+interface SchemaChange {
+  readonly level: 'breaking' | 'dangerous';
+  /** Its name in graphql-js, such as `FIELD_REMOVED`. */
+  readonly type: string;
+  /** What has changed, such as `User.email`; undefined if the description has an unknown form. */
+  readonly coordinate: string | undefined;
+  readonly description: string;
+  /**
+   * The coordinates of the old schema that every operation uses which the change may break; `User.*` for all members
+   * of a type. Undefined if they are unknown, and for dangerous changes.
+   */
+  readonly affected: readonly string[] | undefined;
+}
+
+type Found = Pick<SchemaChange, 'type' | 'description'>;
+
+/** Finds the breaking and dangerous changes with graphql-js, and those that it does not find. */
+export function findChanges(oldSchema: GraphQLSchema, newSchema: GraphQLSchema): SchemaChange[] {
+  // Only graphql 17 has it.
+  const find = optionalExport('findSchemaChanges') as typeof findBreakingChanges | undefined;
+  const found: Found[] = find?.(oldSchema, newSchema) ?? [
+    ...findBreakingChanges(oldSchema, newSchema),
+    ...findDangerousChanges(oldSchema, newSchema),
+  ];
+  const changes = found
+    .filter(({ type }) => type in BreakingChangeType || type in DangerousChangeType)
+    // Both versions, by the same rules: graphql 16 compares those of fields' arguments only.
+    .filter(({ type }) => !type.endsWith('DEFAULT_VALUE_CHANGE'))
+    .map((change) => ({ ...change, coordinate: coordinateOf(change) }))
+    .filter(({ type, coordinate = '' }) => !isOfGraphQL(type, coordinate))
+    .map((change) => withUses(change, oldSchema, newSchema));
+  const further = [
+    ...rootChanges(oldSchema, newSchema),
+    ...directiveArgumentChanges(oldSchema, newSchema),
+    ...oneOfChanges(oldSchema, newSchema),
+    ...defaultChanges(oldSchema, newSchema),
+  ];
+  const known = new Set(changes.map(({ type, coordinate }) => `${type} ${coordinate}`));
+  return [...changes, ...further.filter(({ type, coordinate }) => !known.has(`${type} ${coordinate}`))];
+}
+
+/** Every server has them; a schema lists those that it uses, or that its version of graphql-js knows. */
+const isOfGraphQL = (type: string, coordinate: string): boolean =>
+  (type === 'TYPE_REMOVED' && specifiedScalarTypes.some(({ name }) => name === coordinate)) ||
+  (coordinate.startsWith('@') && isSpecified(coordinate.replace(/^@(\w+).*/, '$1')));
+
+const isSpecified = (directive: string): boolean =>
+  specifiedDirectives.some(({ name }) => name === directive);
+
+/** By the type of a change: its description in graphql 16, and the coordinate. Graphql 17 writes coordinates itself. */
+const COORDINATES: readonly (readonly [type: RegExp, description: RegExp, coordinate: string])[] = [
+  [/^DIRECTIVE_ARG_REMOVED/, /^(\w+) was removed from (\w+)\./, '@$2($1:)'],
+  [/^DIRECTIVE_REMOVED/, /^(?:Directive @)?(\w+) was/, '@$1'],
+  [/^DIRECTIVE_(?:LOC|REP)/, /removed from @?(\w+)\./, '@$1'],
+  [/DIRECTIVE_ARG_ADDED/, /arg (\w+) on directive (\w+)/, '@$2($1:)'],
+  [/ARG_ADDED/, /arg (\w+) on (\w+\.\w+)/, '$2($1:)'],
+  [/^ARG_/, /^(\w+\.\w+) arg (\w+)/, '$1($2:)'],
+  [/INPUT_FIELD_ADDED/, /field (\w+) on input type (\w+)/, '$2.$1'],
+  [/ENUM/, /^(\w+) was \w+ (?:from|to) enum type (\w+)/, '$2.$1'],
+  [/UNION/, /^\w+ was \w+ (?:from|to) union type (\w+)/, '$1'],
+  [/INTERFACE_ADDED/, /implemented by (\w+)/, '$1'],
+  [/INTERFACE_REMOVED/, /^(\w+)/, '$1'],
+  [/^TYPE_REMOVED/, /^(?:Standard scalar )?(\w+)/, '$1'],
+  [/^TYPE_/, /^(\w+)/, '$1'],
+  [/./, /((?:@\w+|\w+\.\w+)(?:\(\w+:\))?)/, '$1'],
+];
+
+function coordinateOf({ type, description }: Found): string | undefined {
+  for (const [types, pattern, coordinate] of COORDINATES) {
+    const match = types.test(type) ? pattern.exec(description) : null;
+    if (match !== null) return coordinate.replaceAll(/\$(\d)/g, (_, group) => match[Number(group)] ?? '');
+  }
+  return undefined;
+}
+
+function withUses(
+  change: Found & { readonly coordinate: string | undefined },
+  oldSchema: GraphQLSchema,
+  newSchema: GraphQLSchema,
+): SchemaChange {
+  if (change.type in DangerousChangeType) return { ...change, level: 'dangerous', affected: undefined };
+  const { type, coordinate, description } = change;
+  const affected =
+    coordinate === undefined ? undefined : affectedBy(type, coordinate, description, oldSchema, newSchema);
+  return { ...change, level: 'breaking', affected };
+}
+
+function affectedBy(
+  type: string,
+  coordinate: string,
+  description: string,
+  oldSchema: GraphQLSchema,
+  newSchema: GraphQLSchema,
+): readonly string[] {
+  const owner = coordinate.replace(/[.(].*/, '');
+  if (owner.startsWith('@')) return [/ARG_REMOVED|ARG_CHANGED/.test(type) ? coordinate : owner];
+  switch (type) {
+    case 'TYPE_REMOVED_FROM_UNION': {
+      // A fragment names the type itself, or one of its interfaces.
+      const member = /^\w+/.exec(description)?.[0] ?? '';
+      return [member, `${member}.*`, ...interfacesOf(oldSchema, member)];
+    }
+    case 'IMPLEMENTED_INTERFACE_REMOVED':
+      return [coordinate, ...interfacesOf(oldSchema, coordinate)];
+    case 'TYPE_REMOVED':
+    case 'TYPE_CHANGED_KIND':
+    case 'REQUIRED_INPUT_FIELD_ADDED':
+      return usesOfType(oldSchema, owner);
+    case 'REQUIRED_ARG_ADDED':
+      return [coordinate.replace(/\(.*/, '')];
+    case 'ARG_CHANGED_KIND':
+    case 'FIELD_CHANGED_KIND': {
+      // A value that has become required is missing where it was not used.
+      if (!isRequired(newSchema, coordinate)) return [coordinate];
+      return coordinate.endsWith(')') ? [coordinate.replace(/\(.*/, '')] : usesOfType(oldSchema, owner);
+    }
+    default:
+      return [coordinate];
+  }
+}
+
+function interfacesOf(schema: GraphQLSchema, name: string): readonly string[] {
+  const type = schema.getType(name);
+  return isObjectType(type) || isInterfaceType(type) ? type.getInterfaces().map((one) => one.name) : [];
+}
+
+/** Whether a coordinate is that of an argument or input field that operations have to give. */
+function isRequired(schema: GraphQLSchema, coordinate: string): boolean {
+  const [, owner = '', member = '', name] = /^(\w+)\.(\w+)(?:\((\w+):\))?$/.exec(coordinate) ?? [];
+  const type = schema.getType(owner);
+  if (isInputObjectType(type)) {
+    const field = type.getFields()[member];
+    return field !== undefined && isRequiredInputField(field);
+  }
+  if (!isObjectType(type) && !isInterfaceType(type)) return false;
+  const argument = type.getFields()[member]?.args.find((one) => one.name === name);
+  return argument !== undefined && isRequiredArgument(argument);
+}
+
+/** The coordinates of a type, of its members, and of everything that has this type. */
+function usesOfType(schema: GraphQLSchema, name: string): readonly string[] {
+  const uses = [name, `${name}.*`];
+  const add = (coordinate: string, { type }: Pick<GraphQLInputField, 'type'>): void => {
+    if (getNamedType(type).name === name) uses.push(coordinate);
+  };
+  for (const type of Object.values(schema.getTypeMap())) {
+    if (isIntrospectionType(type)) continue;
+    if (isInputObjectType(type)) {
+      for (const field of Object.values(type.getFields())) add(`${type.name}.${field.name}`, field);
+    } else if (isObjectType(type) || isInterfaceType(type)) {
+      for (const field of Object.values(type.getFields())) {
+        if (getNamedType(field.type).name === name) uses.push(`${type.name}.${field.name}`);
+        for (const argument of field.args) add(`${type.name}.${field.name}(${argument.name}:)`, argument);
+      }
+    }
+  }
+  for (const directive of schema.getDirectives()) {
+    for (const argument of directive.args) add(`@${directive.name}(${argument.name}:)`, argument);
+  }
+  return uses;
+}
+
+/** Another type of an operation: its old fields may exist, and be out of reach. */
+function rootChanges(oldSchema: GraphQLSchema, newSchema: GraphQLSchema): SchemaChange[] {
+  return (['Query', 'Mutation', 'Subscription'] as const).flatMap((root) => {
+    const before = oldSchema[`get${root}Type`]()?.name;
+    const after = newSchema[`get${root}Type`]()?.name;
+    if (before === undefined || before === after) return [];
+    const kind = root.toLowerCase();
+    const description =
+      after === undefined
+        ? `${before} is no longer the type of ${kind} operations.`
+        : `The type of ${kind} operations changed from ${before} to ${after}.`;
+    return [breaking('ROOT_TYPE_CHANGED', before, description, [before, `${before}.*`])];
+  });
+}
+
+const breaking = (
+  type: string,
+  coordinate: string,
+  description: string,
+  affected: readonly string[],
+): SchemaChange => ({ level: 'breaking', type, coordinate, description, affected });
+
+/** Graphql 16 does not compare the types of directives' arguments. */
+function directiveArgumentChanges(oldSchema: GraphQLSchema, newSchema: GraphQLSchema): SchemaChange[] {
+  return oldSchema.getDirectives().flatMap((directive) =>
+    directive.args.flatMap((before) => {
+      const after = newSchema.getDirective(directive.name)?.args.find(({ name }) => name === before.name);
+      if (isSpecified(directive.name) || after === undefined || accepts(after, before)) return [];
+      const coordinate = `@${directive.name}(${before.name}:)`;
+      const description = `Argument ${coordinate} has changed type from ${before.type} to ${after.type}.`;
+      const affected = [isRequiredArgument(after) ? `@${directive.name}` : coordinate];
+      return [breaking('ARG_CHANGED_KIND', coordinate, description, affected)];
+    }),
+  );
+}
+
+/** Whether a type is the earlier one, or the earlier one with fewer `!`. */
+function accepts(after: GraphQLArgument, before: GraphQLArgument): boolean {
+  const earlier = String(after.type)
+    .replaceAll(/[[\]]/g, '\\$&')
+    .replaceAll(/(\w+|\])(!?)/g, (_, type: string, mark: string) => type + (mark || '!?'));
+  return new RegExp(`^${earlier}$`).test(String(before.type));
+}
+
+function oneOfChanges(oldSchema: GraphQLSchema, newSchema: GraphQLSchema): SchemaChange[] {
+  return Object.values(oldSchema.getTypeMap()).flatMap((before) => {
+    const after = newSchema.getType(before.name);
+    if (!isInputObjectType(before) || !isInputObjectType(after) || before.isOneOf || !after.isOneOf)
+      return [];
+    const description = `${before.name} has become a @oneOf input type.`;
+    return [breaking('ONE_OF_ADDED', before.name, description, usesOfType(oldSchema, before.name))];
+  });
+}
+
+/** Other default values, also new ones: operations that do not give a value behave differently. */
+function defaultChanges(oldSchema: GraphQLSchema, newSchema: GraphQLSchema): SchemaChange[] {
+  const before = inputValues(oldSchema);
+  const changes: SchemaChange[] = [];
+  for (const [coordinate, after] of inputValues(newSchema)) {
+    const earlier = before.get(coordinate);
+    if (earlier === undefined || sameValue(earlier, after)) continue;
+    const [from, to] = [earlier.defaultValue ?? 'none', after.defaultValue ?? 'none'];
+    changes.push({
+      level: 'dangerous',
+      type: /[:)]$/.test(coordinate) ? 'ARG_DEFAULT_VALUE_CHANGE' : 'INPUT_FIELD_DEFAULT_VALUE_CHANGE',
+      coordinate,
+      description: `The default value of ${coordinate} changed from ${from} to ${to}.`,
+      affected: undefined,
+    });
+  }
+  return changes;
+}
+
+function inputValues(schema: GraphQLSchema): Map<string, IntrospectionInputValue> {
+  const { types, directives } = introspectionFromSchema(schema).__schema;
+  const values = new Map<string, IntrospectionInputValue>();
+  const add = (owner: string, given: readonly IntrospectionInputValue[]): void => {
+    for (const value of given) values.set(`${owner}(${value.name}:)`, value);
+  };
+  for (const type of types) {
+    if (type.kind === 'INPUT_OBJECT') {
+      for (const value of type.inputFields) values.set(`${type.name}.${value.name}`, value);
+    } else if (type.kind === 'OBJECT' || type.kind === 'INTERFACE') {
+      for (const field of type.fields) add(`${type.name}.${field.name}`, field.args);
+    }
+  }
+  for (const { name, args } of directives) {
+    if (!isSpecified(name)) add(`@${name}`, args);
+  }
+  return values;
+}
+
+/** Whether two default values are equal. Their text may have the fields of objects in another order. */
+function sameValue(one: IntrospectionInputValue, other: IntrospectionInputValue): boolean {
+  if (one.defaultValue == null || other.defaultValue == null) {
+    return (one.defaultValue ?? null) === (other.defaultValue ?? null);
+  }
+  const [value, otherValue] = [one.defaultValue, other.defaultValue].map((text) =>
+    valueFromASTUntyped(parseValue(text)),
+  );
+  return isDeepStrictEqual(value, otherValue);
+}

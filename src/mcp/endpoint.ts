@@ -40,9 +40,8 @@ import {
 } from '../options/rules.ts';
 import { MCP_OPTIONS } from '../options/scopes.ts';
 import { createRunTool, refusedCall } from './call.ts';
-import { readPrompts } from './prompts.ts';
 import { createProtocolServer, loadSdk, type McpExchange, type McpServices } from './protocol.ts';
-import { createToolList } from './tools.ts';
+import { createToolList, readPrompts } from './tools.ts';
 
 /** The options of `mcp` after checks, with defaults filled in. */
 interface McpSettings {

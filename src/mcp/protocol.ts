@@ -7,9 +7,8 @@ import { codeOf } from '../http/reply.ts';
 import { formatValue, optionError } from '../options/rules.ts';
 import { MCP_OPTIONS } from '../options/scopes.ts';
 import type { CallResult, RunTool } from './call.ts';
-import { fillPrompt, type PromptFile } from './prompts.ts';
-import { SEARCH_TOOLS, searchSchema } from './search.ts';
 import type { OperationTool, ToolList } from './tools.ts';
+import { fillPrompt, type PromptFile, SEARCH_TOOLS, searchSchema } from './tools.ts';
 
 type Sdk = typeof import('@modelcontextprotocol/server');
 type Server = InstanceType<Sdk['Server']>;

@@ -1,7 +1,7 @@
 import { type Change, diff } from '@graphql-inspector/core';
 import fc from 'fast-check';
 import { buildSchema, type GraphQLSchema, isRequiredArgument } from 'graphql';
-import { findChanges } from '../../src/cli/schema-changes.ts';
+import { findChanges } from '../../src/cli/check-schema.ts';
 
 // The verdicts of espalier check, next to those of graphql-inspector.
 
