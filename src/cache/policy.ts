@@ -21,13 +21,14 @@ import {
   variantKey,
 } from '../execution/document.ts';
 import { unattributedCalls } from '../execution/guard.ts';
-import type {
-  CachedOperation,
-  Caching,
-  ExecutionCaching,
-  MemoryAccount,
-  ObjectTags,
-  RemainingResults,
+import {
+  type CachedOperation,
+  type Caching,
+  type ExecutionCaching,
+  type MemoryAccount,
+  type ObjectTags,
+  observedResults,
+  type RemainingResults,
 } from '../execution/types.ts';
 import { formatValue, getOrCreate, isString, optionError } from '../options/rules.ts';
 import { CACHING_OPTIONS } from '../options/scopes.ts';
@@ -421,12 +422,9 @@ function assertTag(tag: unknown): void {
  */
 export function invalidateRest(rest: RemainingResults, caching: ExecutionCaching): RemainingResults {
   let known = caching.tags().length;
-
-  async function afterwards(
-    reading: Promise<IteratorResult<string, undefined>>,
-  ): Promise<IteratorResult<string, undefined>> {
+  return observedResults(rest, async (read) => {
     try {
-      return await reading;
+      return await read();
     } finally {
       const { length } = caching.tags();
       if (length !== known) {
@@ -434,11 +432,5 @@ export function invalidateRest(rest: RemainingResults, caching: ExecutionCaching
         await caching.invalidate();
       }
     }
-  }
-
-  return {
-    next: () => afterwards(rest.next()),
-    return: () => afterwards(rest.return()),
-    openIds: rest.openIds,
-  };
+  });
 }

@@ -2,7 +2,6 @@ import {
   type DirectiveNode,
   type DocumentNode,
   type FieldNode,
-  type FragmentDefinitionNode,
   type FragmentSpreadNode,
   type GraphQLError,
   type GraphQLSchema,
@@ -68,7 +67,7 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
     selections: limits.fields * SELECTIONS_PER_FIELD,
     nesting: Math.min(limits.depth * NESTING_PER_DEPTH, MAX_NESTING),
   };
-  const costOf = createMeter(document, max.nesting);
+  const meter = createMeter(document, max.nesting);
   const highest = zeroCost();
   const count = (kind: string): number => document.definitions.filter((node) => node.kind === kind).length;
   if (count('FragmentDefinition') > limits.fragments) {
@@ -79,7 +78,7 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
   }
   for (const definition of document.definitions) {
     if (definition.kind !== 'OperationDefinition' && definition.kind !== 'FragmentDefinition') continue;
-    const cost = costOf(definition.selectionSet, 1);
+    const cost = meter.costOf(definition.selectionSet, 1);
     countDirectives(cost, definition.directives, max.nesting);
     if (definition.kind === 'FragmentDefinition') cost.rootFields = 0;
     else countVariables(cost, definition.variableDefinitions, max.nesting);
@@ -88,8 +87,9 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
       highest[name] = Math.max(highest[name], cost[name]);
     }
   }
-  // Checked last, since the limit of fields bounds the work of this check.
-  if (countOverlappingFields(document, limits.merges) > limits.merges) {
+  // Checked last, since the limit of fields bounds the work of this check. Cyclic fragments, which validation reports,
+  // have no end.
+  if (!meter.isCyclic && countOverlappingFields(document, limits.merges) > limits.merges) {
     throw limitExceeded('merges', limits.merges);
   }
   return highest;
@@ -107,12 +107,20 @@ const zeroCost = (): Cost => ({
   nesting: 0,
 });
 
-type Meter = (set: SelectionSetNode, level: number) => Cost;
+/** Measures the selection sets of one document; `level` bounds the recursion. */
+interface Meter {
+  costOf(set: SelectionSetNode, level: number): Cost;
+  /** Whether one of the fragments so far spreads itself, directly or through others. */
+  readonly isCyclic: boolean;
+}
 
-/** Creates the function that measures selection sets of one document; `level` bounds its recursion. */
+/** The cost of a fragment that is being measured: a cycle of fragments ends here. */
+const OPEN: Cost = zeroCost();
+
 function createMeter(document: DocumentNode, maxNesting: number): Meter {
   const definitions = fragmentsOf(document);
   const fragments = new Map<string, Cost>();
+  let isCyclic = false;
 
   function costOf(set: SelectionSetNode, level: number): Cost {
     if (level > maxNesting) throw limitExceeded('nesting', maxNesting);
@@ -155,9 +163,9 @@ function createMeter(document: DocumentNode, maxNesting: number): Meter {
     if (selection.kind === 'InlineFragment') return costOf(selection.selectionSet, level + 1);
     const name = selection.name.value;
     let cost = fragments.get(name);
+    isCyclic ||= cost === OPEN;
     if (cost === undefined) {
-      // Zero while it is being measured: a cycle of fragments ends here, and validation reports it.
-      fragments.set(name, zeroCost());
+      fragments.set(name, OPEN);
       const definition = definitions.get(name);
       cost = definition === undefined ? zeroCost() : costOf(definition.selectionSet, level + 1);
       countDirectives(cost, definition?.directives, maxNesting);
@@ -166,7 +174,12 @@ function createMeter(document: DocumentNode, maxNesting: number): Meter {
     return cost;
   }
 
-  return costOf;
+  return {
+    costOf,
+    get isCyclic() {
+      return isCyclic;
+    },
+  };
 }
 
 function countVariables(
@@ -223,10 +236,7 @@ function depthOfType(type: TypeNode): number {
   return levels;
 }
 
-/**
- * Selections that are visited. Cyclic fragments have no end; other documents that reach this number are
- * refused.
- */
+/** Selections that are visited. A document that reaches this number is refused. */
 const MAX_VISITS = 50_000;
 
 /**
@@ -280,35 +290,7 @@ function countOverlappingFields(document: DocumentNode, maxPairs: number): numbe
     }
   }
   // The number of further pairs is unknown, and validation would visit them all.
-  return visits > MAX_VISITS && !hasFragmentCycle(fragments) ? Number.POSITIVE_INFINITY : pairs;
-}
-
-/**
- * Whether a fragment spreads itself, directly or through other fragments. Validation reports such a document.
- */
-function hasFragmentCycle(fragments: ReadonlyMap<string, FragmentDefinitionNode>): boolean {
-  const finished = new Set<string>();
-  const open = new Set<string>();
-
-  function reachesItself(name: string): boolean {
-    if (open.has(name)) return true;
-    const fragment = fragments.get(name);
-    if (fragment === undefined || finished.has(name)) return false;
-    open.add(name);
-    const result = spreadsOf(fragment.selectionSet).some(reachesItself);
-    open.delete(name);
-    finished.add(name);
-    return result;
-  }
-
-  return [...fragments.keys()].some(reachesItself);
-}
-
-function spreadsOf(set: SelectionSetNode): string[] {
-  return set.selections.flatMap((selection) => {
-    if (selection.kind === 'FragmentSpread') return [selection.name.value];
-    return selection.selectionSet === undefined ? [] : spreadsOf(selection.selectionSet);
-  });
+  return visits > MAX_VISITS ? Number.POSITIVE_INFINITY : pairs;
 }
 
 /** An introspection may return this many times the values of the standard query, which tools send. */

@@ -1,10 +1,10 @@
 import { events, type StreamEndEvent, type StreamStartEvent } from '../diagnostics/events.ts';
-import type {
-  ErrorOrigin,
-  ExecuteOperation,
-  ExecutionOutcome,
-  PreparedOperation,
-  RemainingResults,
+import {
+  type ErrorOrigin,
+  type ExecuteOperation,
+  type PreparedOperation,
+  type RemainingResults,
+  withRest,
 } from '../execution/types.ts';
 import { settle } from '../options/rules.ts';
 
@@ -47,26 +47,12 @@ export function observeStream(
 
 /** Adds the events of streams to an operation that may have several results. */
 export function withStreamEvents(operation: PreparedOperation): PreparedOperation {
-  const { execute } = operation;
-  const observe: (outcome: ExecutionOutcome, origin: ErrorOrigin | undefined) => ExecutionOutcome = (
-    outcome,
-    origin,
-  ) => {
-    const stream = outcome.rest && observeStream('incremental', operation, origin);
-    if (stream === undefined || outcome.rest === undefined) return outcome;
-    return {
-      ...outcome,
-      rest: observeRest(outcome.rest, stream),
-      // Some outcomes create their errors when they are read.
-      get errors() {
-        return outcome.errors;
-      },
-    };
-  };
-  const executeObserved: ExecuteOperation = (inputs) => {
-    return settle(execute(inputs), (outcome) => observe(outcome, inputs.origin));
-  };
-  return { ...operation, execute: executeObserved };
+  const execute: ExecuteOperation = (inputs) =>
+    settle(operation.execute(inputs), (outcome) => {
+      const stream = outcome.rest && observeStream('incremental', operation, inputs.origin);
+      return stream && outcome.rest ? withRest(outcome, observeRest(outcome.rest, stream)) : outcome;
+    });
+  return { ...operation, execute };
 }
 
 function observeRest(rest: RemainingResults, stream: ObservedStream): RemainingResults {

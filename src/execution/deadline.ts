@@ -1,6 +1,5 @@
 import { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { Access } from '../auth/access.ts';
 import { createDeadlines, type Deadlines } from '../http/timers.ts';
 import { duration, getOrCreate, type Rule } from '../options/rules.ts';
 import {
@@ -8,13 +7,12 @@ import {
   type EngineSettings,
   type ErrorOrigin,
   type ExecuteOperation,
-  type ExecutionCaching,
   type ExecutionInputs,
   type ExecutionOutcome,
-  type IncrementalFormat,
   isThenable,
   type PreparedOperation,
   type RemainingResults,
+  withRest,
 } from './types.ts';
 
 const DEFAULT_TIMEOUT = 60_000;
@@ -111,8 +109,8 @@ export class TimeLimit {
     return (given) => {
       const inputs = new TimedInputs(given, invalidates);
       const running = execute(inputs);
-      if (isThenable(running)) return this.#bound(running, inputs, boundsRest);
-      return boundsRest && running.rest !== undefined ? this.#boundRest(running, inputs) : running;
+      const takesTime = isThenable(running) || (boundsRest && running.rest !== undefined);
+      return takesTime ? this.#bound(Promise.resolve(running), inputs, boundsRest) : running;
     };
   }
 
@@ -153,15 +151,6 @@ export class TimeLimit {
         },
       );
     });
-  }
-
-  /** The first payload was there at once. */
-  #boundRest(outcome: ExecutionOutcome, inputs: TimedInputs): ExecutionOutcome {
-    const clear = (): void => this.#deadlines.clear(onTimeout);
-    const rest = this.#timedRest(outcome.rest as RemainingResults, inputs, clear);
-    const onTimeout = rest.expire;
-    this.#deadlines.set(onTimeout);
-    return withRest(outcome, rest);
   }
 
   /** Returns payloads that end with an error after `expire`. `clear` is called when they have ended before. */
@@ -243,8 +232,16 @@ const ignore = (): void => undefined;
 
 /** The inputs of an execution, with a signal that is also aborted when the time has elapsed. */
 class TimedInputs implements Complete<ExecutionInputs> {
-  /** Each resolver gets it. */
+  readonly rootValue: unknown;
   readonly contextValue: unknown;
+  readonly variableValues: ExecutionInputs['variableValues'];
+  readonly acceptsStreams: boolean;
+  readonly index: ExecutionInputs['index'];
+  readonly caching: ExecutionInputs['caching'];
+  readonly access: ExecutionInputs['access'];
+  readonly connectionParams: ExecutionInputs['connectionParams'];
+  readonly isShared: boolean;
+  incremental: ExecutionInputs['incremental'];
   /** The time has elapsed, so that nobody waits for the result. */
   isOver = false;
   readonly #given: ExecutionInputs;
@@ -253,26 +250,20 @@ class TimedInputs implements Complete<ExecutionInputs> {
   #controller: AbortController | undefined;
 
   constructor(given: ExecutionInputs, invalidates: boolean) {
+    this.rootValue = given.rootValue;
     this.contextValue = given.contextValue;
+    this.variableValues = given.variableValues;
+    this.acceptsStreams = given.acceptsStreams === true;
+    this.index = given.index;
+    this.caching = given.caching;
+    this.access = given.access;
+    this.connectionParams = given.connectionParams;
+    this.isShared = given.isShared === true;
+    this.incremental = given.incremental;
     this.#given = given;
     this.#invalidates = invalidates;
   }
 
-  get rootValue(): unknown {
-    return this.#given.rootValue;
-  }
-  get variableValues(): Record<string, unknown> | undefined {
-    return this.#given.variableValues;
-  }
-  get acceptsStreams(): boolean {
-    return this.#given.acceptsStreams === true;
-  }
-  get incremental(): IncrementalFormat | undefined {
-    return this.#given.incremental;
-  }
-  set incremental(format: IncrementalFormat | undefined) {
-    this.#given.incremental = format;
-  }
   get outlivesClient(): boolean {
     return this.#isEndless;
   }
@@ -280,24 +271,6 @@ class TimedInputs implements Complete<ExecutionInputs> {
   set outlivesClient(outlives: boolean) {
     this.#isEndless = outlives;
     this.#given.outlivesClient = outlives;
-  }
-  get index(): ExecutionInputs['index'] {
-    return this.#given.index;
-  }
-  get caching(): ExecutionCaching | undefined {
-    return this.#given.caching;
-  }
-  get access(): Access | undefined {
-    return this.#given.access;
-  }
-  set access(access: Access | undefined) {
-    this.#given.access = access;
-  }
-  get connectionParams(): Readonly<Record<string, unknown>> | undefined {
-    return this.#given.connectionParams;
-  }
-  get isShared(): boolean {
-    return this.#given.isShared === true;
   }
 
   get signal(): AbortSignal | undefined {
@@ -343,15 +316,4 @@ const timeoutReason = (): DOMException => new DOMException('The operation took t
 
 interface TimedRest extends RemainingResults {
   readonly expire: () => void;
-}
-
-function withRest(outcome: ExecutionOutcome, rest: RemainingResults): ExecutionOutcome {
-  return {
-    ...outcome,
-    rest,
-    // Some outcomes create their errors when they are read.
-    get errors() {
-      return outcome.errors;
-    },
-  };
 }

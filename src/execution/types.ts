@@ -186,6 +186,25 @@ export interface ExecutionOutcome {
   readonly isMasked?: boolean;
 }
 
+/** Returns an outcome with another `rest`. Some outcomes create their errors when they are read. */
+export const withRest = (outcome: ExecutionOutcome, rest: RemainingResults): ExecutionOutcome => ({
+  ...outcome,
+  rest,
+  get errors() {
+    return outcome.errors;
+  },
+});
+
+/** Returns results whose reads a function observes. */
+export const observedResults = (
+  rest: RemainingResults,
+  observe: (read: RemainingResults['next']) => ReturnType<RemainingResults['next']>,
+): RemainingResults => ({
+  next: () => observe(() => rest.next()),
+  return: () => observe(() => rest.return()),
+  openIds: rest.openIds,
+});
+
 /** The results of one operation after the first one. */
 export interface RemainingResults {
   next(): Promise<IteratorResult<string, undefined>>;

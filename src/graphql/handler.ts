@@ -19,6 +19,7 @@ import {
   type ExecutionOutcome,
   type GraphQLParams,
   isThenable,
+  observedResults,
   type PreparedOperation,
   type RemainingResults,
   type RequestError,
@@ -580,10 +581,8 @@ function endWith(operation: ObservedOperation, result: Result): Result {
 }
 
 /** Ends an operation with its last payload. */
-function endAfter(operation: ObservedOperation, rest: RemainingResults): RemainingResults {
-  const observe = async (
-    read: () => Promise<IteratorResult<string, undefined>>,
-  ): Promise<IteratorResult<string, undefined>> => {
+const endAfter = (operation: ObservedOperation, rest: RemainingResults): RemainingResults =>
+  observedResults(rest, async (read) => {
     try {
       const item = await operation.run(read);
       if (item.done === true) operation.end();
@@ -593,13 +592,7 @@ function endAfter(operation: ObservedOperation, rest: RemainingResults): Remaini
       operation.end();
       throw error;
     }
-  };
-  return {
-    next: () => observe(() => rest.next()),
-    return: () => observe(() => rest.return()),
-    openIds: rest.openIds,
-  };
-}
+  });
 
 /** Whether the path continues below a mount that has stripped its prefix. */
 function isBelowMount({ url = '/', originalUrl }: ConnectRequest): boolean {
