@@ -18,18 +18,15 @@ import type { ResponseCacheSettings } from './options.ts';
 import { invalidateRest, isCacheable, UNCACHEABLE } from './policy.ts';
 import { ResponseCache, type StoredResult } from './response-cache.ts';
 
-interface CachedExecutionServices {
-  readonly execute: Execute;
-  /** Undefined without the option `compress`. */
-  readonly compression: Compression | undefined;
-  readonly vary: readonly string[];
-}
-
 /** Creates the function that executes queries through the response cache of a handler. */
 export function createCachedExecution(
   core: GraphQLCore,
   settings: ResponseCacheSettings,
-  { execute, compression, vary: baseVary }: CachedExecutionServices,
+  {
+    execute,
+    compression,
+    vary: baseVary,
+  }: Omit<QueryServices, 'core' | 'settings'> & Pick<CachePlace, 'vary'>,
 ): Execute {
   const { cacheStore } = core;
   if (cacheStore === undefined) return execute;

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { CachePolicy } from '../../types/caching.ts';
-import type { ExecutionOutcome } from '../execution/types.ts';
 import type { Exchange, ResultCaching } from '../graphql/request.ts';
+import type { GraphQLResponse } from '../graphql/response.ts';
 import { encodedTag } from '../http/codings.ts';
 import { checkPreconditions } from '../http/conditions.ts';
 import { GRAPHQL_TYPE } from '../http/negotiation.ts';
@@ -19,17 +19,10 @@ import { isCacheable } from './policy.ts';
  */
 type AddCacheHeaders = (
   exchange: Exchange,
-  response: CacheableResponse,
+  response: GraphQLResponse,
   reply: Reply,
   encoding: string | undefined,
 ) => void;
-
-interface CacheableResponse {
-  readonly status: number;
-  readonly type: string;
-  /** The outcome of the execution; errors have no `kind`. */
-  readonly cause: Partial<Pick<ExecutionOutcome, 'kind'>>;
-}
 
 interface HeaderOptions extends CachingSettings {
   /** Whether the responses to mutations invalidate groups of cached responses. */

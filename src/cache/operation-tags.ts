@@ -26,11 +26,6 @@ import { ALL_TAGS, normalTag } from './invalidations.ts';
 type Field = GraphQLField<unknown, unknown>;
 type Variables = Readonly<Record<string, unknown>>;
 
-/** The value of an argument, whose parts are read by path. */
-interface ArgumentValue {
-  at(path: readonly string[]): readonly unknown[] | undefined;
-}
-
 /** A format whose placeholders are arguments of a selected field. */
 interface FieldTag {
   readonly format: TagFormat;
@@ -82,7 +77,7 @@ export class OperationTags {
     const budget = createTagBudget();
     for (const { format, definition, node } of this.#byArguments) {
       const args = argumentsOf(definition, node, values);
-      const expanded = expandFormat(format, ([name = '', ...path]) => args.get(name)?.at(path) ?? [], budget);
+      const expanded = expandFormat(format, ([name = '', ...path]) => args.get(name)?.(path) ?? [], budget);
       if (expanded === undefined) return undefined;
       for (const tag of expanded) tags.add(tag);
     }
@@ -103,13 +98,13 @@ function argumentsOf(
   { args }: Field,
   { arguments: nodes = [] }: FieldNode,
   variables: Variables,
-): ReadonlyMap<string, ArgumentValue> {
+): ReadonlyMap<string, ReadValues> {
   const given = new Map(nodes.map(({ name, value }) => [name.value, literalValue(value, variables)]));
   return new Map(
     args.map((argument) => {
       const sent = given.get(argument.name);
       const value = sent === undefined ? defaultOf(argument) : sent;
-      return [argument.name, { at: (path) => inputValuesAt(value, argument.type, path) }];
+      return [argument.name, (path) => inputValuesAt(value, argument.type, path)];
     }),
   );
 }

@@ -292,14 +292,14 @@ const isAsciiText = (text: string): boolean => Buffer.byteLength(text) === text.
 /** The execution of a flight was aborted because its client disconnected, so another request may repeat it. */
 const ABORTED = 'aborted';
 
-/** An entry that was stored, and the version of the store before its execution. */
-interface FlightEntry {
-  readonly entry: CacheEntry;
-  readonly version: number | string;
-}
-
-/** Undefined if the other requests have to execute the operation too. */
-type FlightResult = FlightEntry | typeof ABORTED | undefined;
+/**
+ * An entry that was stored with the version of the store before its execution; undefined if the other requests have to
+ * execute the operation too.
+ */
+type FlightResult =
+  | { readonly entry: CacheEntry; readonly version: number | string }
+  | typeof ABORTED
+  | undefined;
 
 type EndFlight = (result: FlightResult) => void;
 

@@ -2,8 +2,8 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { GraphQLCompressOptions } from '../../types/graphql.ts';
 import { hasCertificate } from '../cache/credentials.ts';
 import { isCacheable } from '../cache/policy.ts';
-import type { ExecutionOutcome } from '../execution/types.ts';
 import type { Exchange } from '../graphql/request.ts';
+import type { GraphQLResponse } from '../graphql/response.ts';
 import {
   type Coding,
   canEncode,
@@ -54,13 +54,6 @@ const LEVELS: Readonly<Record<Coding, number>> = { zstd: 3, br: 4, gzip: 5 };
 /** Bytes up to which compressing costs less than a way through the thread pool. */
 const MAX_SYNC_BYTES = 32 * 1024;
 
-/** A response that may be compressed. */
-interface Compressible {
-  readonly body: string | Buffer;
-  /** The outcome of the execution; errors have no `kind`. */
-  readonly cause: Partial<Pick<ExecutionOutcome, 'kind'>>;
-}
-
 /** The coding of one response. */
 interface ResponseEncoding {
   readonly coding: Coding;
@@ -94,7 +87,7 @@ export class Compression {
   }
 
   /** The coding of a response; undefined if it is sent as it is. */
-  encodingFor(exchange: Exchange, { body, cause }: Compressible): ResponseEncoding | undefined {
+  encodingFor(exchange: Exchange, { body, cause }: GraphQLResponse): ResponseEncoding | undefined {
     const stored = exchange.caching?.codingOf?.(body);
     if (stored !== undefined) return { coding: stored, id: undefined };
     const coding = this.preferred(exchange);

@@ -66,17 +66,12 @@ const ERROR_BYTES = 2500;
 const errorBytes = ({ errors }: RequestError): number =>
   errors.reduce((sum, { message }) => sum + ERROR_BYTES + message.length * 2, 0);
 
-/** A `prepare` function that can prepare the documents of one schema for another. */
-interface WarmablePrepare extends Prepare {
-  warm(from: GraphQLSchema, to: GraphQLSchema): Promise<void>;
-}
-
-/** Creates the `prepare` function of one core, with its caches. */
+/** Creates the `prepare` function of one core, with its caches. `warm` prepares the documents of one schema for another. */
 export function createPrepare(
   engine: Engine,
   settings: EngineSettings,
   options: CoreSettings,
-): WarmablePrepare {
+): Prepare & { warm(from: GraphQLSchema, to: GraphQLSchema): Promise<void> } {
   const validator = createValidator(options, settings);
   const { documentCacheBytes } = options;
   const valid = createDocumentCache<LoadedDocument>(documentCacheBytes * (1 - REFUSED_SHARE));

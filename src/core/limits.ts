@@ -89,7 +89,7 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
   }
   // Checked last, since the limit of fields bounds the work of this check. Cyclic fragments, which validation reports,
   // have no end.
-  if (!meter.isCyclic && countOverlappingFields(document, limits.merges) > limits.merges) {
+  if (!meter.isCyclic() && countOverlappingFields(document, limits.merges) > limits.merges) {
     throw limitExceeded('merges', limits.merges);
   }
   return highest;
@@ -107,17 +107,11 @@ const zeroCost = (): Cost => ({
   nesting: 0,
 });
 
-/** Measures the selection sets of one document; `level` bounds the recursion. */
-interface Meter {
-  costOf(set: SelectionSetNode, level: number): Cost;
-  /** Whether one of the fragments so far spreads itself, directly or through others. */
-  readonly isCyclic: boolean;
-}
-
 /** The cost of a fragment that is being measured: a cycle of fragments ends here. */
 const OPEN: Cost = zeroCost();
 
-function createMeter(document: DocumentNode, maxNesting: number): Meter {
+/** Creates the functions that measure the selection sets of one document; `level` bounds their recursion. */
+function createMeter(document: DocumentNode, maxNesting: number) {
   const definitions = fragmentsOf(document);
   const fragments = new Map<string, Cost>();
   let isCyclic = false;
@@ -174,12 +168,8 @@ function createMeter(document: DocumentNode, maxNesting: number): Meter {
     return cost;
   }
 
-  return {
-    costOf,
-    get isCyclic() {
-      return isCyclic;
-    },
-  };
+  /** Whether one of the fragments so far spreads itself, directly or through others. */
+  return { costOf, isCyclic: () => isCyclic };
 }
 
 function countVariables(

@@ -300,17 +300,12 @@ function isEqual(some: TrustedTexts, others: TrustedTexts): boolean {
 /** Milliseconds between two checks of the files. */
 const PERIOD = 500;
 
-/** The list that is replaced when its files change. */
-interface Reloadable {
-  replace(texts: TrustedTexts): Promise<void>;
-}
-
 /**
  * Replaces the list when its file or directory has changed. A version counts when two checks have seen it, and when
  * it is still current after it was read, so that files are not read while they are written. A failed reload is
  * reported, and the list stays as it is. The checks keep neither the process nor the list alive.
  */
-function watchDocuments(list: Reloadable, path: string, onError: (error: unknown) => void): void {
+function watchDocuments(list: TrustedList, path: string, onError: (error: unknown) => void): void {
   const reference = new WeakRef(list);
   // The first check may find a change since the list was created.
   let current: string | undefined;

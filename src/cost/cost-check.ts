@@ -64,18 +64,12 @@ export function createPrice(
   };
 }
 
-/** The cost of an operation that may be executed. */
-interface Priced {
-  readonly cost: number;
-  readonly headers: Headers | undefined;
-}
-
 /** Computes the cost of an operation, and refuses it if the cost is too high. */
 export type CostCheck = (
   prepared: PreparedOperation,
   inputs: ExecutionInputs,
   source: unknown,
-) => RequestError | Priced;
+) => RequestError | { readonly cost: number; readonly headers: Headers | undefined };
 
 /** The name of the header with the cost of an operation. */
 export const COST_HEADER = 'graphql-cost';

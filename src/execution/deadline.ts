@@ -154,7 +154,11 @@ export class TimeLimit {
   }
 
   /** Returns payloads that end with an error after `expire`. `clear` is called when they have ended before. */
-  #timedRest(rest: RemainingResults, inputs: TimedInputs, clear: () => void): TimedRest {
+  #timedRest(
+    rest: RemainingResults,
+    inputs: TimedInputs,
+    clear: () => void,
+  ): RemainingResults & { readonly expire: () => void } {
     let error: GraphQLError | undefined;
     let fail = (_error: unknown): void => undefined;
     return {
@@ -313,7 +317,3 @@ class TimedInputs implements Complete<ExecutionInputs> {
 }
 
 const timeoutReason = (): DOMException => new DOMException('The operation took too long', 'TimeoutError');
-
-interface TimedRest extends RemainingResults {
-  readonly expire: () => void;
-}

@@ -372,12 +372,6 @@ const WITH_IDS: ReadonlySet<string> = new Set([...OPERATION_PARAMETERS, ...ID_PA
 /** The settings that decide which parameters a request may have. */
 type ParamsSettings = Pick<HttpSettings, 'batching' | 'documents' | 'limits'>;
 
-/** The parameters of a request target, with JSON values that are not passed on. */
-interface ParsedTarget extends Omit<GraphQLParams, 'variables' | 'extensions'> {
-  readonly variables: JsonParameter;
-  readonly extensions: JsonParameter;
-}
-
 /** Request targets whose parameters are kept: a cacheable API gets the same ones again and again. */
 const TARGETS = { entries: 500, length: 2048 };
 
@@ -403,7 +397,8 @@ function createTargetReader({ documents }: Pick<HttpSettings, 'documents'>): (ur
   };
 }
 
-function parseTarget(url: string, isById: boolean): ParsedTarget {
+/** The JSON values are not passed on: see `copy`. */
+function parseTarget(url: string, isById: boolean) {
   const raw = parseSearch(url, isById ? WITH_IDS : WITHOUT_IDS);
   const extensions = new JsonParameter('extensions', raw.extensions);
   const document = isById

@@ -26,7 +26,7 @@ import type { HttpSettings } from './options.ts';
 import { type Exchange, originOf } from './request.ts';
 
 /** The response to one operation or one batch, before it is written. */
-interface GraphQLResponse {
+export interface GraphQLResponse {
   readonly status: number;
   readonly type: string;
   readonly body: string | Buffer;

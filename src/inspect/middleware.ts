@@ -11,17 +11,16 @@ import { Recorder } from './recorder.ts';
 
 type Guard = (req: ConnectRequest) => MaybePromise<unknown>;
 
-interface InspectSettings {
-  readonly guard: Guard | undefined;
-  readonly title: string;
-}
-
 /** Creates the middleware of `inspect`. */
 export function createInspect(given: InspectOptions | undefined): Middleware {
-  const { guard, title } = resolveOptions<InspectSettings>(INSPECT_OPTIONS, given, {
-    guard: optionalFunction(),
-    title: rule('espalier', isString, 'a string'),
-  });
+  const { guard, title } = resolveOptions<{ guard: Guard | undefined; title: string }>(
+    INSPECT_OPTIONS,
+    given,
+    {
+      guard: optionalFunction(),
+      title: rule('espalier', isString, 'a string'),
+    },
+  );
   if (guard === undefined && !isDevelopment()) {
     noteInspectOff();
     return (_req, _res, next) => next();
@@ -29,7 +28,7 @@ export function createInspect(given: InspectOptions | undefined): Middleware {
   const recorder = new Recorder();
   const page = createPage(title);
   return (req: ConnectRequest, res, next) => {
-    const respond = respondTo(req, res, { recorder, page });
+    const respond = respondTo(req, res, recorder, page);
     if (respond === undefined) {
       next();
       return;
@@ -44,16 +43,12 @@ export function createInspect(given: InspectOptions | undefined): Middleware {
   };
 }
 
-interface Content {
-  readonly recorder: Recorder;
-  readonly page: Reply;
-}
-
 /** Returns the function that responds to a request; undefined for other paths and methods. */
 function respondTo(
   req: ConnectRequest,
   res: ServerResponse,
-  { recorder, page }: Content,
+  recorder: Recorder,
+  page: Reply,
 ): (() => void) | undefined {
   if (req.method !== 'GET' && req.method !== 'HEAD') return undefined;
   const path = pathOf(req.url);

@@ -519,15 +519,12 @@ export class SocketOperation extends LiveOperation implements Envelope {
   }
 }
 
-/** The decision of `onConnect`. */
-interface ConnectDecision {
-  readonly acceptance: Acceptance;
-  /** Milliseconds since 1970 after which the connection is closed. */
-  readonly expiresAt: number | undefined;
-}
-
-/** @throws TypeError (code `ERR_OPTION`) if `expiresAt` is not a valid time. */
-function decisionOf(returned: ConnectResult): ConnectDecision {
+/**
+ * Returns the decision of `onConnect`; `expiresAt` is in milliseconds since 1970.
+ *
+ * @throws TypeError (code `ERR_OPTION`) if it is not a valid time.
+ */
+function decisionOf(returned: ConnectResult): { acceptance: Acceptance; expiresAt: number | undefined } {
   if (typeof returned !== 'object' || returned === null) {
     return { acceptance: returned === false ? false : undefined, expiresAt: undefined };
   }

@@ -199,13 +199,6 @@ export function assertNoHandshake(req: IncomingMessage, core: GraphQLCore): void
   throw new HttpError(400, message, { code: 'BAD_REQUEST' });
 }
 
-/** The arguments of `disconnect`. */
-interface DisconnectRequest {
-  readonly predicate: Hook<[connection: SubscriptionConnection | StreamConnection], boolean>;
-  readonly code: number;
-  readonly reason: string;
-}
-
 /**
  * Closes the connections that the predicate selects; returns their number. Connections that are not accepted yet have
  * no complete context, so the predicate may throw for them. It decides again when a socket is accepted: `onConnect` may
@@ -213,7 +206,9 @@ interface DisconnectRequest {
  */
 export function disconnect(
   connections: Iterable<LiveConnection>,
-  { predicate, code, reason }: DisconnectRequest,
+  predicate: Hook<[connection: SubscriptionConnection | StreamConnection], boolean>,
+  code: number,
+  reason: string,
 ): number {
   const scope = { ...SUBSCRIPTION_OPTIONS, name: 'disconnect' };
   const isSelected = (connection: LiveConnection): boolean =>

@@ -1,5 +1,6 @@
 // From the module: fake timers of a test must not delay events.
 import { setImmediate, setTimeout } from 'node:timers';
+import type { LiveOperation } from './operation.ts';
 
 /** When a message is written: `'soon'` if the client waits for it, `'batched'` together with other events. */
 export type FlushMode = 'soon' | 'batched';
@@ -134,14 +135,6 @@ export class Messages {
 /** Bytes that are written at a time. Written messages cannot be dropped; `drains` grows per chunk. */
 export const CHUNK_SIZE: number = 64 * 1024;
 
-/** An operation whose messages are queued. */
-interface Producer {
-  /** Whether its messages may be dropped if the client is slow. */
-  readonly droppable: boolean;
-  /** Whether it waits for a slow client. */
-  readonly appliesBackpressure: boolean;
-}
-
 /**
  * The messages of one client, in order. Writes once per burst, and pauses while the client does not read. A subclass
  * per transport writes them.
@@ -181,7 +174,7 @@ export abstract class OutputQueue implements Flushable {
   }
 
   /** Makes room for a message. Returns false if the client is too slow for this producer, and has to be closed. */
-  makeRoom(limit: number, producer: Producer | undefined): boolean {
+  makeRoom(limit: number, producer: LiveOperation | undefined): boolean {
     if (!this.#exceeds(limit)) return true;
     this.flush();
     if (producer?.droppable === true) this.#messages?.dropOldest(limit);

@@ -42,16 +42,12 @@ export interface TransportEvents {
   error(error: Error): void;
 }
 
-interface WellFormed {
-  toWellFormed(): string;
-}
-
 /**
  * Returns the channel of a topic. It has U+FFFD for half of a surrogate pair: Redis returns the name of a channel
  * like this, because it was sent as UTF-8.
  */
 export const channelOf = (prefix: string, topic: string): string =>
-  ((prefix + topic) as string & WellFormed).toWellFormed();
+  ((prefix + topic) as string & { toWellFormed(): string }).toWellFormed();
 
 /** Delivers messages within this process. */
 export function createLocalTransport(events: TransportEvents, history?: MemoryHistory): Transport {

@@ -206,10 +206,6 @@ const STEP = 100;
 /** Sockets get half of the timeout, so that their close frames reach the clients before it ends. */
 const SOCKET_SHARE = 0.5;
 
-interface HttpServer extends Server {
-  closeIdleConnections?(): void;
-}
-
 /** Closes a server with its parts. Resolves when every connection is closed. */
 /** Milliseconds in which a server that is to be closed accepts connections that arrive without a pause. */
 const LAST_ACCEPTS = 500;
@@ -231,7 +227,7 @@ async function acceptWaiting(server: Server): Promise<void> {
 }
 
 async function drainServer(
-  server: HttpServer,
+  server: Server & { closeIdleConnections?(): void },
   connections: Connections,
   { delay, timeout }: { readonly delay: number; readonly timeout: number },
 ): Promise<void> {
@@ -347,12 +343,7 @@ function shutDown(session: Http2Session): void {
   session.goaway(0, ANY_STREAM);
 }
 
-/** A value that emits `close` once. */
-interface Closable {
-  once(event: 'close', listener: () => void): unknown;
-}
-
-function track<T extends Closable>(open: Set<T>, value: T): void {
+function track<T extends Socket | Http2Session>(open: Set<T>, value: T): void {
   open.add(value);
   value.once('close', () => open.delete(value));
 }

@@ -377,14 +377,11 @@ function removeContentHeaders(res: ServerResponse): void {
   for (const name of ['Encoding', 'Language', 'Length', 'Range', 'Type']) res.removeHeader(`Content-${name}`);
 }
 
-/** The status and the headers of a response that was not sent yet. */
-interface ResponseHead {
-  readonly status: number;
-  readonly headers: OutgoingHttpHeaders;
-}
-
 /** Restores an earlier status and earlier headers of a response. */
-export function restoreHead(res: ServerResponse, { status, headers }: ResponseHead): void {
+export function restoreHead(
+  res: ServerResponse,
+  { status, headers }: { readonly status: number; readonly headers: OutgoingHttpHeaders },
+): void {
   res.statusCode = status;
   for (const name of res.getHeaderNames()) res.removeHeader(name);
   for (const [name, value] of Object.entries(headers)) if (value !== undefined) res.setHeader(name, value);

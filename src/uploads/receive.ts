@@ -265,11 +265,6 @@ interface UploadPlan<Params> {
   readonly targets: ReadonlyMap<string, readonly MapTarget[]>;
 }
 
-interface PlanLimits {
-  readonly maxFiles: number;
-  readonly maxValues: number;
-}
-
 type UploadMap = Record<string, string[]>;
 
 /** The maximum number of paths per allowed file, on average. */
@@ -291,7 +286,7 @@ const RESERVED: object = Object.freeze({});
  */
 async function readPlan<Params>(
   form: Form,
-  limits: PlanLimits,
+  limits: Pick<UploadSettings, 'maxFiles' | 'maxValues'>,
   parse: (operations: unknown) => Params,
 ): Promise<UploadPlan<Params>> {
   let read: { operations: unknown; params: Params } | undefined;
