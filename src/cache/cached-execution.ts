@@ -151,7 +151,6 @@ interface QueryServices {
   readonly compression: Compression | undefined;
 }
 
-/** The place of a result in the cache. */
 interface CachePlace {
   readonly key: string;
   readonly plan: KeyPlan;

@@ -145,11 +145,9 @@ type Field = GraphQLField<unknown, unknown>;
 interface SelectedField {
   /** The hints of all object types that may have the field, combined. */
   readonly hint: CacheHint;
-  /** The object types that have the field. */
   readonly objects: readonly GraphQLObjectType[];
   /** The definitions of the field in these types. */
   readonly definitions: readonly Field[];
-  /** The composite types of its values. */
   readonly types: ReadonlySet<GraphQLCompositeType>;
 }
 
@@ -268,5 +266,4 @@ export function visitSelectedFields(
   visit(rootType, operation.selectionSet, true);
 }
 
-/** The selection sets that were visited, by type. */
 type VisitedSets = Map<GraphQLCompositeType, Set<SelectionSetNode>>;

@@ -21,7 +21,6 @@ import {
 import { GRAPHQL_OPTIONS, INVALIDATOR_OPTIONS } from '../options/scopes.ts';
 import type { MemoryStore } from './memory-store.ts';
 
-/** The tag of all entries. */
 export const ALL_TAGS = '*';
 
 /** The maximum number of tags of one entry. A response with more is not stored. */

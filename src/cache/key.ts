@@ -62,7 +62,6 @@ function extensionsText({
   return Object.keys(others).length === 0 ? '' : canonicalJson(others);
 }
 
-/** Creates the keys of one operation. */
 export class KeyPlan {
   readonly #prefix: string;
   readonly #variables: readonly string[];

@@ -41,7 +41,6 @@ export class MemoryStore implements CacheStore {
     registerGauge(this, { kind: 'responses', read });
   }
 
-  /** The number of entries. */
   get size(): number {
     return this.#items?.size ?? 0;
   }
@@ -150,7 +149,6 @@ export function copyOf(body: Buffer): Buffer {
   return copy;
 }
 
-/** The tags in the log. */
 const MAX_TAGS = 20_000;
 
 /**

@@ -213,7 +213,6 @@ function tagFormatsOf(element: SchemaElement): readonly TagFormat[] {
 
 type FieldsType = GraphQLObjectType | GraphQLInterfaceType;
 
-/** The formats of a type and of its interfaces. */
 const typeFormats = (type: FieldsType): readonly TagFormat[] => [
   ...tagFormatsOf(type),
   ...type.getInterfaces().flatMap(tagFormatsOf),

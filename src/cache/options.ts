@@ -19,7 +19,6 @@ import { CACHE_OPTIONS, CACHING_OPTIONS } from '../options/scopes.ts';
 import { isPubSub, isStore } from './invalidations.ts';
 import { byteStores, createProcessStore, GuardedStore } from './store.ts';
 
-/** A function of the request and the context. */
 type RequestFunction = (request: unknown, context: unknown) => unknown;
 
 /** The option `responseCache` after checks. */

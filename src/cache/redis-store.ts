@@ -55,7 +55,6 @@ const MAX_RETRY_MILLISECONDS = 2000;
 /** Redis refuses numbers with an exponent. */
 const MAX_MILLISECONDS = 1e12;
 
-/** Checks the options and creates the store. */
 export function createRedisStore(options: RedisStoreOptions): PublicStore {
   const settings = resolveOptions<RedisStoreSettings>(REDIS_STORE_OPTIONS, options, RULES);
   if (settings.redis === undefined) {

@@ -216,7 +216,6 @@ export class StoredResult implements ExecutionOutcome, ResultCaching {
     this.isFresh = this.#milliseconds < lifetime;
   }
 
-  /** The extensions that an engine function has returned. */
   get extensions(): ExecutionOutcome['extensions'] {
     // Read only if `onOperation` adds others.
     return this.body.includes('"extensions":') ? JSON.parse(this.body.toString()).extensions : undefined;

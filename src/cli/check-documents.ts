@@ -3,9 +3,7 @@ import { nameOf, readDocuments, type TrustedText } from '../core/trusted.ts';
 import { createValidator } from '../core/validate.ts';
 import { readSchema } from './read-schema.ts';
 
-/** The result of a check. */
 interface CheckReport {
-  /** The number of documents. */
   readonly documents: number;
   /** The documents that do not fit the schema or exceed a limit. */
   readonly unfit: readonly {

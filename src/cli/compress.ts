@@ -108,7 +108,6 @@ function format(directory: string, { codings }: CompressReport, check: boolean):
   return `${directory}\n${lines.join('')}`;
 }
 
-/** Results for one coding. */
 interface CodingCounts {
   written: number;
   kept: number;

@@ -54,7 +54,6 @@ const LEVELS: Readonly<Record<Coding, number>> = { zstd: 3, br: 4, gzip: 5 };
 /** Bytes up to which compressing costs less than a way through the thread pool. */
 const MAX_SYNC_BYTES = 32 * 1024;
 
-/** The coding of one response. */
 interface ResponseEncoding {
   readonly coding: Coding;
   /** Identifies the compressed form of the body, for its ETag; undefined for a body that was stored compressed. */

@@ -47,7 +47,6 @@ export type ContextFactory = (
  * one transport is in the cache for the other.
  */
 export interface GraphQLCore {
-  /** Returns the schema for a request or socket. */
   schemaFor(
     request: unknown,
     connectionParams?: Readonly<Record<string, unknown>>,
@@ -73,7 +72,6 @@ export interface GraphQLCore {
   readonly mayBeIncremental: boolean;
   /** The limit of values in the variables of one operation. */
   readonly maxVariables: number;
-  /** Whether the option `context` is a function. */
   readonly hasContextFunction: boolean;
   /** Whether `rootValue`, `introspection`, `documents.only` or `idempotency.user` is a function of the request or WebSocket. */
   readonly readsSource: boolean;

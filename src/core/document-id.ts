@@ -10,7 +10,6 @@ export type DocumentReference = NonNullable<GraphQLParams['document']>;
 /** The parameters that name a document, in order of precedence. `extensions.persistedQuery` is the last one. */
 export const ID_PARAMETERS = ['documentId', 'id', 'doc_id'] as const;
 
-/** The other parameters of an operation. */
 export const OPERATION_PARAMETERS = ['query', 'operationName', 'variables', 'extensions', 'onError'] as const;
 
 /**

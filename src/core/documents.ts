@@ -150,7 +150,6 @@ export function createPrepare(
 /** Documents by schema and text, bounded by the bytes that they retain. */
 interface DocumentCache<V> {
   get(schema: GraphQLSchema, query: string): V | undefined;
-  /** Returns the documents of a schema. */
   of(schema: GraphQLSchema): readonly (readonly [query: string, value: V])[];
   /** Stores a document, unless it is larger than one document may be. */
   set(schema: GraphQLSchema, query: string, value: V, bytes: number): void;

@@ -126,7 +126,6 @@ function createIncremental({ incremental, engine }: Settings, settings: EngineSe
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** Returns the engine that the option `engine` selects. */
 export function selectEngine(engine: CoreSettings['engine']): Engine {
   if (engine === 'compiled') return compiledOnSecondUse;
   return engine === 'graphql-js' ? graphqlJs : engineFromExecute(engine);

@@ -20,7 +20,6 @@ export class ObservedStream {
     events.streamStart.publish(start);
   }
 
-  /** Counts a result. */
   count(): void {
     this.#payloads++;
   }

@@ -36,13 +36,10 @@ import {
 import type { UsageRecorder } from '../usage/recorder.ts';
 import { DEFAULT_ENGINE } from './default-engine.ts';
 
-/** The limits of one document. */
 export type DocumentLimitSettings = Readonly<WithDefaults<DocumentLimits>>;
 
-/** The option `onOperation`. */
 export type OnOperation = (operation: OperationDetails<unknown>) => MaybePromise<OperationDecision>;
 
-/** The option `errors`. */
 export interface ErrorSettings {
   /** The modes that requests may choose; empty if `onError` is ignored. */
   readonly modes: readonly ('PROPAGATE' | 'NULL' | 'HALT')[];
@@ -116,7 +113,6 @@ export const onErrorRule: Rule<OnError> = rule<OnError>(
   'a function, or false for no reports',
 );
 
-/** Creates the rule of a limit. */
 export const limit = (fallback: number): Rule<number> =>
   rule(fallback, isLimit, 'a whole number from 1, or Infinity for no limit');
 

@@ -60,7 +60,6 @@ export const hasHandler = (schema: GraphQLSchema): boolean => schemasOfHandlers.
 /** Notes that `graphqlHTTP` has a handler for the schema. */
 export const noteHandler = (schema: GraphQLSchema): void => void schemasOfHandlers.add(schema);
 
-/** The error for a value that is no schema. */
 export function notASchema(scope: OptionScope, value: unknown): TypeError {
   const accepted = 'a GraphQLSchema, or a function of the request that returns one';
   return wrongArgument(scope, 'schema', value, `${accepted}${schemaHint(value)}`);

@@ -41,7 +41,6 @@ interface Validator {
   validate(schema: GraphQLSchema, parsed: Parsed | RequestError): Validated | RequestError;
 }
 
-/** Creates the validator of one core. */
 export function createValidator(
   { limits, validationRules }: Pick<CoreSettings, 'limits' | 'validationRules'>,
   { maxErrors, hideSuggestions }: Pick<EngineSettings, 'maxErrors' | 'hideSuggestions'>,

@@ -10,7 +10,6 @@ import { type DirectiveArguments, directivesOf, type SchemaElement } from '../ex
 import { getOrCreate, isCount, isListOf, isObject, isString, optionError } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 
-/** The arguments of `@listSize`. */
 export interface ListSize {
   readonly assumedSize: number | undefined;
   /** Paths of arguments; a path of several names leads into input objects. */

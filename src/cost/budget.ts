@@ -78,7 +78,6 @@ export type BudgetCheck = (
 
 const UNLIMITED: WithinBudget = { headers: undefined };
 
-/** Creates the check of an endpoint. */
 export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
   const { redis, unit, key: keyOf } = settings;
   const local = createLocalBuckets(settings);

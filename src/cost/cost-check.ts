@@ -47,7 +47,6 @@ export function resolveCost(given: unknown, schema: unknown): CostSettings | und
 /** The memory of the closures that compute the cost of one field. */
 const BYTES_PER_FIELD = 500;
 
-/** Compiles the cost of an operation. */
 export function createPrice(
   operation: ValidatedOperation,
   settings: CostSettings,
@@ -76,7 +75,6 @@ export const COST_HEADER = 'graphql-cost';
 
 const NO_VARIABLES: VariableValues = {};
 
-/** Creates the check of an endpoint. */
 export function createCostCheck({ maxCost, reportOnly, header }: CostSettings): CostCheck {
   return (prepared, { variableValues = NO_VARIABLES }, source) => {
     let cost: number;

@@ -405,7 +405,6 @@ function defaultValueOf({ astNode, ...definition }: InputDefinition): unknown {
 const evaluateSize = (size: SliceSize, variables: VariableValues): number | undefined =>
   typeof size === 'function' ? size(variables) : size;
 
-/** The levels of lists in a type. */
 function listLevels(type: unknown): number {
   let levels = 0;
   for (let inner = type; isNonNullType(inner) || isListType(inner); inner = inner.ofType) {
@@ -420,7 +419,6 @@ export type VariableValues = Readonly<Record<string, unknown>>;
 /** A number, or a function of the variables if it depends on them. */
 type Formula = number | ((variables: VariableValues) => number);
 
-/** The value of a formula. */
 export const evaluate = (formula: Formula, variables: VariableValues): number =>
   typeof formula === 'number' ? formula : formula(variables);
 
@@ -442,7 +440,6 @@ function sum(parts: readonly Formula[]): Formula {
   };
 }
 
-/** The product of two formulas. */
 function product(left: Formula, right: Formula): Formula {
   if (left === 0 || right === 0) return 0;
   if (left === 1) return right;

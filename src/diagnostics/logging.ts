@@ -20,7 +20,6 @@ type Report = Reporter['report'];
 
 const ignore = (): void => undefined;
 
-/** Creates the reporter for a value of the option `onError`. */
 export function createErrorReporter(onError: OnError): Reporter {
   if (onError === false) return { report: ignore, reportForwarded: ignore, reportBackground: ignore };
   if (onError === undefined) {

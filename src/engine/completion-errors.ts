@@ -88,7 +88,6 @@ interface ResolvedName {
   readonly nodes: Nodes;
 }
 
-/** Checks that values of the abstract type can have the object type of that name. */
 export function assertRuntimeType(
   schema: GraphQLSchema,
   type: GraphQLAbstractType,

@@ -40,7 +40,6 @@ export type ProgramRun = (
 /** The position of `data`. */
 const ROOT: ErrorPosition = { field: undefined, nullable: true, shape: 'object' };
 
-/** Compiles one variant of a program. */
 export function compileProgram(program: Program, shared: SharedPlans): ProgramRun {
   const run = compileRoot(new Compiler(program, shared));
   return (inputs, variables, values) => run(new Execution(program, inputs, variables, values));

@@ -407,7 +407,6 @@ export function fieldPath(plan: FieldPlan, parent: ResponsePath | undefined): Re
   return { prev: parent, key: plan.key, typename: plan.parentType.name };
 }
 
-/** The path of a list item. */
 export function itemPath(list: ResponsePath, index: number): ResponsePath {
   return { prev: list, key: index, typename: undefined };
 }

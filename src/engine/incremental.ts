@@ -273,7 +273,6 @@ interface FieldGroup {
 
 /** The fields of a selection set by the time of their execution. */
 interface GroupedFields {
-  /** The fields that are executed with the object. */
   readonly own: DeferredFields;
   readonly deferred: readonly FieldGroup[];
 }

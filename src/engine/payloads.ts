@@ -625,7 +625,6 @@ export interface PayloadText {
   take(hasNext: boolean): string | undefined;
 }
 
-/** Creates the text of payloads in a format. */
 export function createPayloadText(format: IncrementalFormat, errorsText: ErrorsText): PayloadText {
   return format === 'v0.2' ? new CurrentText(errorsText) : new LegacyText(errorsText);
 }

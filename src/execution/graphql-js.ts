@@ -328,7 +328,6 @@ class MaskedResults implements RemainingResults {
     this.#mask = mask;
   }
 
-  /** The outcome of the first result. */
   outcomeOf(first: unknown): ExecutionOutcome {
     const { errors = [], extensions } = Object(first) as ResultPart;
     const kind = errors.length > 0 ? 'partial' : 'data';

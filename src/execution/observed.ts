@@ -14,7 +14,6 @@ import {
 const NO_ERRORS: readonly unknown[] = [];
 const NO_OBSERVERS: readonly OperationObserver[] = [];
 
-/** The origin of an operation. */
 interface Origin {
   readonly transport: OperationTransport;
   /** The request; undefined over a socket. */
@@ -112,7 +111,6 @@ export class ObservedOperation {
     return isThenable(running) ? running.then(onResult, onError) : onResult(running);
   }
 
-  /** Returns the observers of one execution. */
   #startExecution(inputs: ExecutionInputs): readonly ExecutionObserver[] {
     let observers: ExecutionObserver[] | undefined;
     for (const observer of this.observers) {

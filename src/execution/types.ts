@@ -260,7 +260,6 @@ export type IncrementalEngine = (
   account?: MemoryAccount,
 ) => ExecuteOperation;
 
-/** The settings that engines need. */
 export interface EngineSettings {
   fieldResolver: unknown;
   typeResolver: unknown;
@@ -381,9 +380,7 @@ export interface ExecutionCaching {
   count(definition: GraphQLField<unknown, unknown>): void;
   /** The engine reports fields through a guard. If it reports none, the result is not cacheable. */
   expectFields(): void;
-  /** Adds tags to the result. */
   addTags(tags: readonly string[]): void;
-  /** Adds the tags of an object that is executed. */
   addObjectTags(tags: ObjectTags, source: unknown): void;
   /** Returns the tags of the result, after the execution. */
   tags(): readonly string[];

@@ -11,7 +11,6 @@ import { GRAPHIQL_OPTIONS } from '../options/scopes.ts';
 import { type GraphiQLSettings, resolveGraphiQLOptions } from './options.ts';
 import { escapeHtml, FILES, filesBase, loadAssets, pageRenderer } from './page.ts';
 
-/** GraphiQL for one endpoint. */
 interface GraphiQLHandler {
   /**
    * Handles a GET or HEAD request for the page or for one of its files below the mount. Resolves to true

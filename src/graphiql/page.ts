@@ -108,7 +108,6 @@ export function jsonForScript(value: unknown): string {
   );
 }
 
-/** The files of GraphiQL. */
 interface GraphiQLAssets {
   /** The files that the page loads first. */
   readonly page: PageFiles;

@@ -32,7 +32,6 @@ export interface Csrf {
 
 type Options = Pick<HttpSettings, 'getMutations' | 'allowedOrigins' | 'methods'>;
 
-/** Creates the checks of one handler. */
 export function createCsrf(options: Options): Csrf {
   const trusted = new Set(options.allowedOrigins);
   const allow = options.methods.includes('POST') ? { allow: 'POST' } : { allow: '' };

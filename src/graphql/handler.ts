@@ -521,7 +521,6 @@ function setAdmissionHeaders({ res, batchCost }: Exchange, headers: Headers | un
   }
 }
 
-/** The steps of an operation. */
 interface Steps {
   prepare(): MaybePromise<PreparedOperation | RequestError>;
   run(prepared: PreparedOperation | RequestError): MaybePromise<Result>;

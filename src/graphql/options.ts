@@ -69,7 +69,6 @@ export type HttpSettings = Omit<CoreSettings, 'limits'> &
     readonly limits: DocumentLimitSettings & OwnLimits;
     /** Undefined if event streams are off. */
     readonly eventStreams: EventStreamSettings | undefined;
-    /** Whether the option `eventStreams` was set. */
     readonly isEventStreamsSet: boolean;
     /** The settings of caching headers; undefined if they are off. */
     readonly httpCache: CachingSettings | undefined;

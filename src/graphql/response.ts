@@ -64,7 +64,6 @@ export function withIndex(body: string, params: GraphQLParams | undefined): stri
   return members.length === 0 ? body : `{${members.join()},${body.slice(1)}`;
 }
 
-/** Creates the response factory of one handler. */
 export function createResponseFactory(
   core: GraphQLCore,
   statusCodes: HttpSettings['statusCodes'],
@@ -238,7 +237,6 @@ export interface Sender {
   sendEarly(exchange: Exchange, response: GraphQLResponse): void;
 }
 
-/** Creates the sender of one handler. */
 export function createSender({
   methods,
   httpCache,

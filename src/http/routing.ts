@@ -107,7 +107,6 @@ function forwarded(req: IncomingMessage, header: string, app: Settings | undefin
 /** Whether the host of a request is allowed. */
 export type HostCheck = (req: IncomingMessage) => boolean;
 
-/** Creates the check of the option `allowedHosts`. */
 export function createHostCheck(allowedHosts: readonly string[]): HostCheck {
   const hosts = new Set(allowedHosts.map((host) => host.toLowerCase()));
   return (req) => hosts.has((hostOf(req) ?? '').toLowerCase());

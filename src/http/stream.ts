@@ -84,7 +84,6 @@ export class StreamWriter {
     else this.write(this.#framing.opening);
   }
 
-  /** Sends one payload. */
   send(payload: string): void {
     this.write(this.#framing.beforePayload + payload + this.#framing.afterPayload);
   }
@@ -132,7 +131,6 @@ export class StreamWriter {
     return new Promise((resolve) => this.#waiters.push(resolve));
   }
 
-  /** Ends the response. */
   end(): void {
     this.write(this.#framing.ending);
     this.#end();

@@ -373,7 +373,6 @@ function fromStored(result: string): ExecutionOutcome {
 /** Some packages declare the type of `http`. */
 const toExtensions = (http: unknown): Record<string, unknown> => ({ http });
 
-/** The use of a key by one operation. */
 interface KeyUse {
   /** Where the key is stored: a hash of the key, its user and its field. */
   readonly id: string;
@@ -453,7 +452,6 @@ class MemoryKeys implements KeyStore {
 
 const TIMEOUT_MILLISECONDS = 2000;
 
-/** The keys of all processes, in Redis. */
 class RedisKeys implements KeyStore {
   readonly #redis: RedisCommands;
   readonly #settings: IdempotencySettings;

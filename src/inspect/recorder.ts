@@ -258,7 +258,6 @@ function labelOf(selection: SelectionNode): string {
 const MAX_CODES = 50;
 const MAX_LENGTH = 300;
 
-/** Errors by code. */
 class ErrorCounters {
   /** The most recent one is last. */
   readonly #byCode = new Map<string, ErrorFigures>();

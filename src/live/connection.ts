@@ -215,7 +215,6 @@ export class Connection implements LiveConnection {
     if (this.#closed !== undefined) this.#callHook('onDisconnect', this.#closed);
   }
 
-  /** The context of one operation, or of one event. */
   contextFor(operation: SharedOperation): MaybePromise<unknown> {
     return this.#context.forOperation(operation);
   }
@@ -553,7 +552,6 @@ type Members = Record<PropertyKey, PropertyDescriptor>;
 /** The settings for the contexts of an endpoint. */
 export interface ContextPolicy {
   readonly create: ContextFactory;
-  /** Whether `context` is a function. */
   readonly isFunction: boolean;
   /** Whether functions read the WebSocket, which then gets the members of its upgrade request. */
   readonly exposesRequest: boolean;
@@ -565,7 +563,6 @@ export interface ContextPolicy {
 
 const NO_MEMBERS: Members = {};
 
-/** The context of one connection, and the contexts of its operations. */
 class ConnectionContext {
   readonly #policy: ContextPolicy;
   readonly #websocket: WebSocketLike;

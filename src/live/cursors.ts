@@ -163,7 +163,6 @@ class CursorSigner {
     this.#key = derive(settings.keys[0] as KeyObject, binding);
   }
 
-  /** Returns the signed cursor. */
   sign(cursor: string): string {
     const now = seconds();
     // Keep-alive messages repeat the cursor of an idle subscription.

@@ -37,7 +37,6 @@ export interface LiveConnection {
 
 const MIB = 1024 * 1024;
 
-/** The limits of one client. */
 interface ClientLimits {
   readonly operations: number;
   /** Bytes of memory for the documents and variables of all operations. */

@@ -16,7 +16,6 @@ import { Deadlines } from './timers.ts';
 /** Milliseconds between two checks of deadlines. */
 const PERIOD = 1000;
 
-/** The subscription of a stream. */
 interface StreamRun {
   readonly params: GraphQLParams;
   readonly prepared: PreparedOperation;
@@ -25,7 +24,6 @@ interface StreamRun {
   createEncoding(): StreamEncoding | undefined;
 }
 
-/** The event streams of one handler. */
 export class EventStreams {
   readonly #core: GraphQLCore;
   /** Milliseconds between messages that keep a stream open; 0: none. */
@@ -99,7 +97,6 @@ export class EventStreams {
   }
 }
 
-/** The request of a stream. */
 interface StreamRequest {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;

@@ -425,7 +425,6 @@ class ResultLog {
   }
 }
 
-/** The option `share`. */
 export type ShareFunction = (context: unknown, operation: SharedOperation) => unknown;
 
 /** A key of the application: subscriptions with different keys are never shared. */

@@ -56,7 +56,6 @@ export const connectionRules: Rules<
   share: optionalFunction(),
 };
 
-/** The options of the upgrade. */
 export const upgradeRules: Rules<
   Omit<UpgradeSettings, 'allowedOrigins' | 'limits'> & { readonly allowedOrigins: AllowedOrigins | undefined }
 > = {

@@ -47,7 +47,6 @@ const duplicateId = (id: string): Closure => ({ code: 4409, reason: `Subscriber 
 /** The payload of `connection_ack`, if any, or `false` to refuse the connection. */
 export type Acceptance = Readonly<Record<string, unknown>> | undefined | false;
 
-/** Creates the session of a connection for its subprotocol. */
 export function createSession(protocol: SubscriptionProtocol, connection: Connection): Session {
   return protocol === 'graphql-ws'
     ? new SubscriptionsTransportWsSession(connection)
@@ -79,7 +78,6 @@ export abstract class Session {
 
   /** Handles a message; `undefined` stands for text that is not acceptable JSON. */
   protected abstract handle(message: unknown): void;
-  /** The payload of an `error` message. */
   abstract errorPayload(errors: readonly GraphQLFormattedError[]): unknown;
   /** Called after the acknowledgement was sent. */
   protected abstract onAcknowledged(): void;
@@ -214,7 +212,6 @@ function validMessage(
 /** The close code of subscriptions-transport-ws for a connection that was not accepted. */
 const REFUSED = 1011;
 
-/** A `start` message. */
 type StartMessage = Readonly<Record<string, unknown>>;
 
 /**
@@ -328,7 +325,6 @@ class SubscriptionsTransportWsSession extends Session {
 const keyOf = (id: unknown): string | undefined =>
   (typeof id === 'string' && id !== '') || Number.isFinite(id) ? JSON.stringify(id) : undefined;
 
-/** A message to the client. */
 export interface ServerMessage {
   readonly type: string;
   readonly id?: unknown;
@@ -343,7 +339,6 @@ export interface OperationPayload {
   readonly extensions?: Readonly<Record<string, unknown>> | null | undefined;
 }
 
-/** The settings of messages. */
 export interface MessageSettings {
   /** The limit of values in the variables of one operation. */
   readonly maxVariables: number;

@@ -11,7 +11,6 @@ import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 const { queueMicrotask } = globalThis;
 const { nextTick } = process;
 
-/** A listener of the event `upgrade`. */
 export type UpgradeListener = (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 /** An upgrade before any listener has handled it. */

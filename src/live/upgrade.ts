@@ -21,7 +21,6 @@ import {
 } from './upgrade-router.ts';
 import type { WebSocketEndpoint } from './websocket.ts';
 
-/** The options of the upgrade. */
 export interface UpgradeSettings {
   readonly path: string;
   readonly middleware: readonly Middleware[];
@@ -157,7 +156,6 @@ export class UpgradeHandler {
   }
 }
 
-/** The option `allowedOrigins`. */
 export type AllowedOrigins =
   | '*'
   | readonly string[]

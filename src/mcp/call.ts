@@ -30,7 +30,6 @@ export interface CallResult {
   readonly status: number | undefined;
 }
 
-/** A call of a tool. */
 interface Call {
   readonly req: IncomingMessage;
   readonly variables: Record<string, unknown>;
@@ -68,7 +67,6 @@ const refused = (core: GraphQLCore, { errors, status }: RequestError, origin: Er
   status,
 });
 
-/** The inputs and the origin of one execution. */
 class CallInputs implements ExecutionInputs, ErrorOrigin {
   readonly transport = 'mcp';
   readonly socket = undefined;

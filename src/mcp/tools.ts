@@ -19,12 +19,10 @@ import { createWarningLog } from '../diagnostics/logging.ts';
 import { descriptionOf, schemaOfVariables } from '../openapi/queries.ts';
 import { formatValue, getOrCreate } from '../options/rules.ts';
 
-/** A tool with the operation that it runs. */
 export interface OperationTool {
   readonly tool: McpTool;
   readonly documentId: string;
   readonly operationName: string;
-  /** The names of its variables. */
   readonly variables: ReadonlySet<string>;
   /** Scopes that an access token needs for it. */
   readonly scopes: readonly string[];

@@ -180,7 +180,6 @@ function responses(
   return described;
 }
 
-/** The members of a response. */
 const RESPONSE_PROPERTIES: Record<string, object> = {
   errors: { type: 'array', minItems: 1, items: { $ref: '#/components/schemas/GraphQLError' } },
   data: { type: ['object', 'null'], additionalProperties: true },

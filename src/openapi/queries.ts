@@ -34,7 +34,6 @@ interface TrustedPaths {
   readonly schemas: Record<string, object>;
 }
 
-/** Creates the `responses` of an operation with the schema of its `data`. */
 type DescribeResponses = (data: JsonSchema) => object;
 
 /** Describes each trusted query as a GET of the path of its id. */
@@ -72,7 +71,6 @@ function uniqueId(name: string, id: string, taken: Set<string>): string {
   return operationId;
 }
 
-/** The queries of one document. */
 interface Queries {
   readonly schema: GraphQLSchema;
   readonly document: LoadedDocument;

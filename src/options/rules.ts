@@ -59,7 +59,6 @@ export function assertCalled(scope: OptionScope, argument: unknown): void {
   throw optionError(scope, message);
 }
 
-/** Creates the TypeError for an option with a wrong value. */
 export function wrongOption(scope: OptionScope, name: string, value: unknown, accepted: string): TypeError {
   return optionError(scope, `option ${quoted(scope, name)} is ${formatValue(value)}; accepted: ${accepted}`);
 }
@@ -90,7 +89,6 @@ export function assertSync<T>(returned: T, scope: OptionScope, option: string): 
   throw wrongReturnValue(scope, option, returned, 'a value that is not a promise');
 }
 
-/** Creates the TypeError for an argument with a wrong type. */
 export function wrongArgument(scope: OptionScope, name: string, value: unknown, accepted: string): TypeError {
   return optionError(scope, `argument "${name}" is ${formatValue(value)}; accepted: ${accepted}`);
 }

@@ -134,13 +134,11 @@ function clientAttributes({ name, version }: NonNullable<ObservedOperation['clie
 
 /** The place of an execution. */
 interface Place {
-  /** The context of the operation. */
   readonly context: Context;
   /** The span of the operation; undefined if the execution gets no span. */
   readonly span: Span | undefined;
   /** Whether this is the execution of an event of a subscription. */
   readonly isEvent: boolean;
-  /** The event. */
   readonly event: unknown;
 }
 
@@ -365,7 +363,6 @@ const documentText = (source: string): string =>
     .replace(VALUES, (value) => (value[0] === '#' ? '' : value[0] === '"' ? '"*"' : '0'))
     .slice(0, MAX_LENGTH);
 
-/** Returns attributes for the variables that are allowed. */
 function variableAttributes(
   variables: Readonly<Record<string, unknown>> | undefined,
   allowed: true | readonly string[],

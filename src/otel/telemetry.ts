@@ -128,7 +128,6 @@ export interface Count {
   value: number;
 }
 
-/** The counts of one instrument. */
 class Counts {
   readonly #byKey = new Map<string, Count>();
 

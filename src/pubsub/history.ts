@@ -1,7 +1,6 @@
 import type { EventLink, TopicStats } from '../../types/pubsub.ts';
 import { duration, positive, type Rules } from '../options/rules.ts';
 
-/** An event of the history. */
 export interface StoredEvent {
   readonly id: string;
   readonly payload: unknown;
@@ -26,9 +25,7 @@ export interface HistoryStore {
   readonly extent?: ((channel: string) => Promise<TopicStats>) | undefined;
 }
 
-/** The limits of the history of one topic. */
 export interface HistoryLimits {
-  /** Events. */
   readonly length: number;
   /** Milliseconds. */
   readonly age: number;
@@ -78,7 +75,6 @@ export class MemoryHistory implements HistoryStore {
     this.#limits = limits;
   }
 
-  /** Adds an event. */
   append(name: string, payload: unknown, size: () => number): EventLink {
     const channel = this.#channels.get(name) ?? this.#create(name);
     const time = performance.now();

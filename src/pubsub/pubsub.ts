@@ -284,7 +284,6 @@ interface HistorySettings extends HistoryLimits {
   readonly file: string | undefined;
 }
 
-/** The checked options of `createPubSub`. */
 interface PubSubSettings {
   readonly redis: RedisSource | undefined;
   readonly sharded: boolean;

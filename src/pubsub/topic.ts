@@ -76,7 +76,6 @@ export class Topic {
   }
 }
 
-/** The limits of a queue. */
 interface QueueLimits {
   /** Events that may always wait. */
   readonly maxBufferedEvents: number;

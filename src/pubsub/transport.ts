@@ -94,7 +94,6 @@ const clientRefused = (): Error =>
     { code: 'ERR_OPTION' },
   );
 
-/** A subscription of a channel. */
 interface Subscription {
   isConfirmed: boolean;
   readonly since: number;

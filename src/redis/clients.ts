@@ -70,7 +70,6 @@ export const isNodeRedis = (client: object): client is NodeRedis =>
 
 export const isNodeCluster = (client: object): client is NodeRedisCluster => 'nodeClient' in client;
 
-/** Whether a Redis is a cluster. */
 export const isClusterSource = (redis: RedisSource): boolean =>
   isObject(redis) && (isNodeCluster(redis) || redis['isCluster'] === true);
 
@@ -88,7 +87,6 @@ function isRedisUrl(text: unknown): boolean {
   }
 }
 
-/** Whether a value is a Redis in one of its forms. */
 export function isRedis(value: unknown): value is RedisSource {
   if (!isObject(value)) return isRedisUrl(value);
   if (isFunction(value['credentials'])) return isRedisUrl(value['url']);

@@ -33,7 +33,6 @@ export interface RedisTarget extends ConnectionTimeouts {
 /** The settings that every connection has, whatever those of the client are. */
 type ConnectionOptions = RedisOptions & { readonly replyMapping: 'legacy' };
 
-/** Creates the line for commands. */
 export async function createLine(target: RedisTarget): Promise<RedisLine> {
   const { redis, commandTimeout } = target;
   if (isString(redis) || isLogin(redis)) return lineToUrl(redis, target);

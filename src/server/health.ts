@@ -26,7 +26,6 @@ const DRAIN = { ...SERVER_OPTIONS, name: 'drain' };
 /** Milliseconds until the checks of a server that is not ready run again. */
 const RETRY = 1000;
 
-/** Adds the members of `ServerHealth` to a server. */
 export function addHealth<S extends Server>(server: S, options: HealthOptions): S & ServerHealth {
   const health = new Health(server, options);
   const members: ServerHealth = {
@@ -42,7 +41,6 @@ export function addHealth<S extends Server>(server: S, options: HealthOptions): 
 /** The body of a response of the handlers. */
 interface Report {
   readonly status: 'live' | 'ready' | 'starting' | 'draining' | 'unavailable';
-  /** The names of the checks that have failed. */
   readonly failed?: readonly string[];
 }
 
@@ -151,7 +149,6 @@ function send(
 /** Milliseconds for which a result is used again, so that requests cannot overload the checked services. */
 const MAX_AGE = 1000;
 
-/** The checks of one server. */
 class Checks {
   readonly #checks: readonly (readonly [string, ReadinessCheck])[];
   readonly #timeout: number;

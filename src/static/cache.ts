@@ -115,7 +115,6 @@ export class Representation implements Validators {
     return this.tag === undefined && Date.now() < this.#ambiguousUntil ? undefined : this.#modified;
   }
 
-  /** The headers of a 200. */
   get headers200(): string[] {
     const { metadata } = this;
     const headers = bodyHeaders(metadata, metadata.size, metadata.type);

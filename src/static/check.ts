@@ -153,7 +153,6 @@ export interface CheckContext {
   readonly breaker: CircuitBreaker;
   /** Milliseconds for which the result of a check is valid. */
   readonly revalidateAfter: number;
-  /** Called for each file that is added to the cache. */
   readonly onCached: (entry: CacheEntry, file: LoadedFile) => void;
   /** The number of simultaneous asynchronous checks. */
   readonly maxRunning: number;

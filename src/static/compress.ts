@@ -231,7 +231,6 @@ export class CompressedCodings {
 /** Work that runs in the background. Returns the milliseconds of CPU time that it took. */
 type Task = () => Promise<number>;
 
-/** The limits of a queue. */
 interface QueueLimits {
   /** The share of one CPU core: more than 0, at most 1. */
   readonly share: number;

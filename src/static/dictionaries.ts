@@ -227,7 +227,6 @@ const ZSTD: Encoder | undefined = zstdCompress &&
     id: `dcz19.${zstd}`.replace(/[^\w.]/g, ''),
   };
 
-/** Encoders by coding. */
 const ENCODERS: ReadonlyMap<DictionaryCoding, Encoder> = new Map([
   ['dcb', BROTLI],
   ...(ZSTD === undefined ? [] : [['dcz', ZSTD] as const]),

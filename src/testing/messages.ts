@@ -40,7 +40,6 @@ async function textOf(query: string | TypedDocument<unknown, object>): Promise<s
   return print(query as Parameters<typeof print>[0]);
 }
 
-/** Creates the request of an operation. */
 export async function operationMessage(request: AnyOperation): Promise<Message> {
   const { path = GRAPHQL_PATH, method = 'POST' } = request;
   const params = await paramsOf(request);

@@ -264,7 +264,6 @@ function createUploadedFile(
   return Object.defineProperty(file, UPLOADED, { value: () => spool.hold() });
 }
 
-/** Whether a value is a file of a request. */
 function isUploadedFile(value: unknown): value is UploadedFile {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, UPLOADED);
 }

@@ -6,7 +6,6 @@ import { bodyTooLarge } from '../http/body.ts';
 import { HttpError, isAborted } from '../http/reply.ts';
 import { formatValue } from '../options/rules.ts';
 
-/** A text part of a form. */
 export interface TextPart {
   readonly kind: 'text';
   readonly name: string;

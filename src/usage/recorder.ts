@@ -290,7 +290,6 @@ export function toClient(returned: unknown): Client | undefined {
   return createClient(name, version);
 }
 
-/** The clients of one day. */
 class DailyClients {
   readonly #byKey = new Map<string, Client>([
     [UNNAMED.key, UNNAMED],
