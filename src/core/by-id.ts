@@ -19,6 +19,7 @@ import {
   delay,
   duration,
   formatValue,
+  group,
   isBoolean,
   isEither,
   isFunction,
@@ -299,7 +300,7 @@ const rules: Rules<Given> = {
     "a boolean, 'report', or a function of the request",
   ),
   apq: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
-  timeouts: rule<unknown>(undefined, isObject, "an object such as { MonthlyReport: '5m' }"),
+  timeouts: group("an object such as { MonthlyReport: '5m' }"),
 };
 
 const apqRules: Rules<PersistedQuerySettings> = {

@@ -1,5 +1,5 @@
 import { GraphQLError } from 'graphql';
-import { refusalError } from '../execution/graphql-error.ts';
+import { refuse } from '../execution/graphql-error.ts';
 import type { GraphQLParams, RequestError } from '../execution/types.ts';
 import { HttpError } from '../http/reply.ts';
 import { isObject } from '../options/rules.ts';
@@ -49,22 +49,14 @@ function hashOf(persisted: unknown): string {
 const badRequest = (message: string): HttpError => new HttpError(400, message, { code: 'BAD_REQUEST' });
 
 /** The response to an id that is not in the list of trusted documents. */
-export const documentNotFound = (): RequestError => ({
-  errors: [refusalError('The id of the document is unknown', 'DOCUMENT_NOT_FOUND')],
-  status: 404,
-});
+export const documentNotFound = (): RequestError =>
+  refuse('The id of the document is unknown', 'DOCUMENT_NOT_FOUND', 404);
 
 /** The response to a document that the option `documents.only` refuses. It does not depend on the schema. */
-export const documentNotTrusted = (): RequestError => ({
-  errors: [
-    refusalError(
-      'Only trusted documents are executed here; send the id of one (option "documents.only")',
-      'DOCUMENT_NOT_TRUSTED',
-    ),
-  ],
-  status: 403,
-  limit: true,
-});
+export function documentNotTrusted(): RequestError {
+  const message = 'Only trusted documents are executed here; send the id of one (option "documents.only")';
+  return { ...refuse(message, 'DOCUMENT_NOT_TRUSTED', 403), limit: true };
+}
 
 /**
  * A response of Apollo's protocol, after which clients send the query. It has the status 200 for every media type
@@ -95,7 +87,6 @@ export const notSupported = (document: DocumentReference | undefined): RequestEr
 
 /** The response to a query that has another hash. */
 export const hashMismatch = (): RequestError => ({
-  errors: [refusalError('provided sha does not match query', 'PERSISTED_QUERY_HASH_MISMATCH')],
-  status: 400,
+  ...refuse('provided sha does not match query', 'PERSISTED_QUERY_HASH_MISMATCH'),
   limit: true,
 });

@@ -7,7 +7,7 @@ import {
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
-import { refusalError } from '../execution/graphql-error.ts';
+import { refuse } from '../execution/graphql-error.ts';
 import type {
   Engine,
   EngineSettings,
@@ -334,21 +334,20 @@ export function createOperationSelector(
     prepare,
     select(schema, entry, { operationName, onError }, source) {
       if ('errors' in entry) return entry;
-      if (entry.introspects && !allowsIntrospection(source)) return introspectionRefused();
+      if (entry.introspects && !allowsIntrospection(source)) {
+        return refuse('Introspection is disabled', 'INTROSPECTION_OFF');
+      }
       if (onError === undefined || onError === null || modes.length === 0) {
         return prepare(schema, entry, operationName);
       }
       const mode = modes.find((each) => each === onError);
-      if (mode === undefined) return unknownMode(modes);
+      if (mode === undefined) {
+        return refuse(`The parameter "onError" must be one of ${modes.join(', ')}`, 'BAD_REQUEST');
+      }
       return prepare(schema, entry, operationName, mode === 'PROPAGATE' ? undefined : mode);
     },
   };
 }
-
-const unknownMode = (modes: readonly string[]): RequestError => ({
-  errors: [refusalError(`The parameter "onError" must be one of ${modes.join(', ')}`, 'BAD_REQUEST')],
-  status: 400,
-});
 
 function findOperation(
   schema: GraphQLSchema,
@@ -365,7 +364,7 @@ function findOperation(
     operationName === undefined
       ? 'The document must contain exactly one operation, or the request must name one with "operationName"'
       : `The document contains no operation named "${operationName}"`;
-  return { errors: [refusalError(message, 'OPERATION_RESOLUTION_FAILURE')], status: 400 };
+  return refuse(message, 'OPERATION_RESOLUTION_FAILURE');
 }
 
 function noRootType(operation: OperationDefinitionNode): RequestError {
@@ -380,8 +379,3 @@ function introspectionCheck(option: CoreSettings['introspection']): (source: unk
   if (typeof option !== 'function') return () => option;
   return (source) => assertSync(option(source), GRAPHQL_OPTIONS, 'introspection');
 }
-
-const introspectionRefused = (): RequestError => ({
-  errors: [refusalError('Introspection is disabled', 'INTROSPECTION_OFF')],
-  status: 400,
-});

@@ -13,11 +13,11 @@ import type { CursorSettings } from '../live/cursors.ts';
 import {
   type Accepts,
   bytes,
+  group,
   isBoolean,
   isEither,
   isFunction,
   isListOf,
-  isObject,
   isOneOf,
   isOrigin,
   isPositive,
@@ -156,14 +156,10 @@ const coreRules: Rules<
     "a list of hosts such as 'api.example.com' or 'localhost:3000', without a scheme, a path or wildcards",
   ),
   onOperation: optionalFunction(),
-  cursors: rule<unknown>(undefined, isObject, 'an object with a key'),
-  auth: rule<unknown>(undefined, isObject, 'an object such as { scopes: (req) => req.auth?.scopes ?? null }'),
-  cost: rule<unknown>(
-    undefined,
-    isEither(isBoolean, isObject),
-    'a boolean, or an object such as { maxCost: 500 }',
-  ),
-  budget: rule<unknown>(undefined, isObject, 'an object such as { limit: 5000, window: 60_000 }'),
+  cursors: group('an object with a key'),
+  auth: group('an object such as { scopes: (req) => req.auth?.scopes ?? null }'),
+  cost: group('a boolean, or an object such as { maxCost: 500 }', isBoolean),
+  budget: group('an object such as { limit: 5000, window: 60_000 }'),
   introspection: rule<CoreSettings['introspection']>(
     true,
     isEither(isBoolean, isFunction),
@@ -181,7 +177,7 @@ const coreRules: Rules<
     "a boolean, 'v0.2' or '20220824'",
   ),
   timeout: timeoutRule,
-  documents: rule<unknown>(undefined, isObject, "an object such as { from: 'persisted-documents.json' }"),
+  documents: group("an object such as { from: 'persisted-documents.json' }"),
   documentCacheBytes: bytes(32 * 1024 * 1024, { to: Number.POSITIVE_INFINITY }),
 };
 
@@ -217,8 +213,8 @@ export function resolveCoreOptions<Own, OwnLimits>(
   given: unknown,
   own: { rules: Rules<Own>; limits: Rules<OwnLimits>; replacements?: Readonly<Record<string, string>> },
 ): CoreSettings & Own & { readonly limits: DocumentLimitSettings & OwnLimits } {
-  const limits = rule<unknown>(undefined, isObject, 'an object of limits');
-  const errors = rule<unknown>(undefined, isObject, "an object such as { modes: ['NULL'] }");
+  const limits = group('an object of limits');
+  const errors = group("an object such as { modes: ['NULL'] }");
   const allRules = { ...coreRules, ...own.rules, limits, errors } as Rules<CoreSettings & Own>;
   const resolved = resolveOptions(scope, given, allRules, own.replacements);
   const limitRules = { ...documentLimitRules, ...own.limits } as Rules<DocumentLimitSettings & OwnLimits>;

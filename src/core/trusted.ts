@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { types } from 'node:util';
 import { GraphQLSchema, Kind } from 'graphql';
-import { refusalError } from '../execution/graphql-error.ts';
+import { refuse } from '../execution/graphql-error.ts';
 import type {
   MemoryAccount,
   PreparedOperation,
@@ -79,15 +79,11 @@ function createLoader(
   };
 }
 
-const wrongMode = (onError: unknown): RequestError => ({
-  errors: [
-    refusalError(
-      `Its "onError" is ${formatValue(onError)}, which the option "errors.modes" does not have.`,
-      'BAD_REQUEST',
-    ),
-  ],
-  status: 400,
-});
+const wrongMode = (onError: unknown): RequestError =>
+  refuse(
+    `Its "onError" is ${formatValue(onError)}, which the option "errors.modes" does not have.`,
+    'BAD_REQUEST',
+  );
 
 function withTimeout(
   operation: ValidatedOperation,

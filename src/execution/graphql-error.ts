@@ -1,5 +1,6 @@
 import { GraphQLError } from 'graphql';
 import { toError } from '../http/reply.ts';
+import type { RequestError } from './types.ts';
 
 /** The coordinate of the field that an error belongs to, such as `User.name`, for the option `errors.coordinate`. */
 export const coordinates: WeakMap<GraphQLError, string> = new WeakMap();
@@ -55,3 +56,9 @@ export const isServerError = (thrown: GraphQLError): boolean =>
 export function refusalError(message: string, code: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code } });
 }
+
+/** Refuses a request with one error. */
+export const refuse = (message: string, code: string, status = 400): RequestError => ({
+  errors: [refusalError(message, code)],
+  status,
+});

@@ -399,19 +399,15 @@ function itemsBeforeStream({ fieldNodes: [node], variableValues }: GraphQLResolv
 }
 
 type Views = WeakMap<GraphQLSchema, WeakMap<Resolver, GraphQLSchema>>;
-const views: Views = new WeakMap();
-const viewsOfDeferred: Views = new WeakMap();
 
-/** The views of executions whose callers are checked. */
-const securedViews: WeakMap<Guards, { readonly now: Views; readonly later: Views }> = new WeakMap();
+/** The views by the checks of callers, and of executions without them. */
+const views: WeakMap<object, { readonly now: Views; readonly later: Views }> = new WeakMap();
+const WITHOUT_CHECKS = {};
 
 function viewsFor({ caller, readsLater }: Pick<Required<GuardedExecution>, 'caller' | 'readsLater'>): Views {
-  if (caller === undefined) return readsLater ? viewsOfDeferred : views;
-  const secured = getOrCreate(securedViews, caller.guards, () => ({
-    now: new WeakMap(),
-    later: new WeakMap(),
-  }));
-  return readsLater ? secured.later : secured.now;
+  const create = () => ({ now: new WeakMap(), later: new WeakMap() });
+  const { now, later } = getOrCreate(views, caller?.guards ?? WITHOUT_CHECKS, create);
+  return readsLater ? later : now;
 }
 
 function guardedSchema(

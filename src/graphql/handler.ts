@@ -13,7 +13,7 @@ import { yieldToEventLoop } from '../core/turns.ts';
 import { COST_HEADER, costExceeded } from '../cost/cost-check.ts';
 import { events } from '../diagnostics/events.ts';
 import { debug, noteLostResult, readError } from '../diagnostics/logging.ts';
-import { refusalError } from '../execution/graphql-error.ts';
+import { refuse } from '../execution/graphql-error.ts';
 import { ObservedOperation } from '../execution/observed.ts';
 import {
   type ExecutionOutcome,
@@ -156,8 +156,7 @@ class GraphQLOverHttp {
       destroyIncomplete(res, error);
       return;
     }
-    const origin = { transport: 'http', operationName: undefined, request: req, socket: undefined } as const;
-    this.#core.reportForwardedError(error, origin);
+    this.#core.reportForwardedError(error, originOf({ req, operationName: undefined }));
     next(error);
   }
 
@@ -254,7 +253,7 @@ class GraphQLOverHttp {
     const toRefusal = (error: unknown): RequestError => {
       if (!exchange.res.headersSent || error === CLIENT_ABORTED) throw error;
       if (!HttpError.is(error)) return failedOperation(error);
-      return { errors: [refusalError(error.message, error.code ?? 'BAD_REQUEST')], status: error.status };
+      return refuse(error.message, error.code ?? 'BAD_REQUEST', error.status);
     };
     try {
       const result = settle(this.#run(exchange, params), (settled) => {

@@ -26,6 +26,7 @@ import {
   bytes,
   duration,
   flag,
+  group,
   isBoolean,
   isEither,
   isFunction,
@@ -97,11 +98,7 @@ const rules: Rules<OwnSettings> = {
   ),
   getMutations: oneOf('guarded', true, false),
   multipartUploadsEnabled: flag(true),
-  uploads: rule<unknown>(
-    undefined,
-    isObject,
-    'an object of upload limits; multipartUploadsEnabled: false refuses uploads',
-  ),
+  uploads: group('an object of upload limits; multipartUploadsEnabled: false refuses uploads'),
   graphiql: rule<GraphiQLOption>(
     true,
     isEither(isSwitch, isObject),
@@ -115,20 +112,12 @@ const rules: Rules<OwnSettings> = {
     "'legacy', '2026', 'apollo', or a function of the response",
   ),
   inflate: flag(false),
-  eventStreams: rule<unknown>(
-    undefined,
-    isEither(isOneOf(false), isObject),
-    'an object of options, or false',
-  ),
-  httpCache: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
-  responseCache: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
-  compress: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
-  usage: rule<unknown>(undefined, isObject, "an object such as { file: 'usage.json' }"),
-  idempotency: rule<unknown>(
-    undefined,
-    isObject,
-    "an object such as { user: (req) => req.auth.sub, required: ['pay'] }",
-  ),
+  eventStreams: group('an object of options, or false', isOneOf(false)),
+  httpCache: group('a boolean, or an object of options', isBoolean),
+  responseCache: group('a boolean, or an object of options', isBoolean),
+  compress: group('a boolean, or an object of options', isBoolean),
+  usage: group("an object such as { file: 'usage.json' }"),
+  idempotency: group("an object such as { user: (req) => req.auth.sub, required: ['pay'] }"),
 };
 
 /** Checks the options of `graphqlHTTP` and fills in the defaults. */

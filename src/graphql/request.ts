@@ -163,7 +163,7 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
 export const hasNoReceiver = ({ res, isAbandoned }: Exchange): boolean => isAbandoned || isAborted(res);
 
 /** The request that an error belongs to. */
-export const originOf = ({ req, operationName }: Exchange): ErrorOrigin => ({
+export const originOf = ({ req, operationName }: Pick<Exchange, 'req' | 'operationName'>): ErrorOrigin => ({
   transport: 'http',
   operationName,
   request: req,

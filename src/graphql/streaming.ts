@@ -27,7 +27,7 @@ import {
   streamTypesOf,
 } from '../live/stream-formats.ts';
 import type { HttpSettings } from './options.ts';
-import type { Exchange } from './request.ts';
+import { type Exchange, originOf } from './request.ts';
 
 /** The streaming responses of one handler. */
 export class Streaming {
@@ -81,7 +81,7 @@ export class Streaming {
 
   /** Sends the payloads of an incremental response. */
   sendIncremental(exchange: Exchange, first: string, rest: RemainingResults): void {
-    const { req, res, operationName } = exchange;
+    const { req, res } = exchange;
     const response = incrementalResponse(req.headers.accept, 'v0.2');
     if (response === undefined || res.headersSent) {
       rest.return().catch(() => undefined);
@@ -93,10 +93,7 @@ export class Streaming {
       status: 200,
       payloads: allPayloads(first, rest),
       keepAlive: this.#ping,
-      onError: (error) => {
-        const origin = { transport: 'http', operationName, request: req, socket: undefined } as const;
-        return lastPayload(this.#errorsOf(error, origin), rest.openIds);
-      },
+      onError: (error) => lastPayload(this.#errorsOf(error, originOf(exchange)), rest.openIds),
     });
   }
 

@@ -621,14 +621,7 @@ function withParams(given: unknown, params: Params): unknown {
   if (given !== undefined && given !== null && !isRecord(given)) return given;
   const source: object = given ?? {};
   const context = Object.create(Object.getPrototypeOf(source), Object.getOwnPropertyDescriptors(source));
-  for (const name of ['connection_params', 'connectionParams']) {
-    Object.defineProperty(context, name, {
-      value: params,
-      writable: true,
-      enumerable: true,
-      configurable: true,
-    });
-  }
+  for (const name of ['connection_params', 'connectionParams']) define(context, name, params);
   return context;
 }
 
@@ -676,8 +669,8 @@ function getHeader(this: Pick<IncomingMessage, 'headers'>, name: string): string
   return this.headers[key === 'referrer' ? 'referer' : key];
 }
 
-function define(websocket: WebSocketLike, name: string, value: unknown): void {
-  Object.defineProperty(websocket, name, { value, writable: true, enumerable: true, configurable: true });
+function define(target: object, name: string, value: unknown): void {
+  Object.defineProperty(target, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
 /** Bytes of the reason in a close frame (RFC 6455 §5.5). */

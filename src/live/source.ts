@@ -5,7 +5,6 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { EventResult } from '../../types/pubsub.ts';
 import { withExtensions } from '../core/admission.ts';
 import { type ObservedStream, observeStream } from '../core/observed-stream.ts';
-import { yieldToEventLoop } from '../core/turns.ts';
 import { inTime } from '../execution/deadline.ts';
 import { toGraphQLError } from '../execution/graphql-error.ts';
 import { executionArgs, setErrorCode } from '../execution/graphql-js.ts';
@@ -278,38 +277,15 @@ function withCodes(result: SourceResult, { maxErrors, schema }: PreparedOperatio
 
 const isStream = (result: SourceResult): result is AsyncIterable<unknown> => Symbol.asyncIterator in result;
 
-let iteration = 0;
-let isNumbered = false;
-
-/** Returns a number that is different in each iteration of the event loop. */
-function currentIteration(): number {
-  if (!isNumbered) {
-    isNumbered = true;
-    setImmediate(endIteration);
-  }
-  return iteration;
-}
-
-function endIteration(): void {
-  isNumbered = false;
-  iteration++;
-}
-
-/** The steps of one loop in one iteration of the event loop. */
+/** The steps of one loop without a pause. */
 const MAX_STEPS = 100;
 
 /** Counts the steps of a loop that would block the event loop if all its promises were resolved already. */
 export class LoopSteps {
-  #iteration = -1;
   #steps = 0;
 
   /** Called for each step. Returns a promise if the loop has to yield to the event loop before it. */
   next(): Promise<void> | undefined {
-    const current = currentIteration();
-    if (current !== this.#iteration) {
-      this.#iteration = current;
-      this.#steps = 0;
-    }
-    return ++this.#steps > MAX_STEPS ? yieldToEventLoop() : undefined;
+    return ++this.#steps % MAX_STEPS === 0 ? new Promise((resolve) => setImmediate(resolve)) : undefined;
   }
 }

@@ -6,7 +6,7 @@ import { failedOperation } from '../core/errors.ts';
 import { assertVariableLimits } from '../core/limits.ts';
 import { events } from '../diagnostics/events.ts';
 import { inTime } from '../execution/deadline.ts';
-import { refusalError } from '../execution/graphql-error.ts';
+import { refuse } from '../execution/graphql-error.ts';
 import { ObservedOperation } from '../execution/observed.ts';
 import type {
   ErrorOrigin,
@@ -59,7 +59,7 @@ export function createRunTool(core: GraphQLCore): RunTool {
 export function refusedCall(core: GraphQLCore, error: unknown, origin: ErrorOrigin): CallResult {
   const isClientError = HttpError.is(error) && error.code !== undefined;
   if (!isClientError) return refused(core, failedOperation(error), origin);
-  return refused(core, { errors: [refusalError(error.message, error.code)], status: error.status }, origin);
+  return refused(core, refuse(error.message, error.code, error.status), origin);
 }
 
 const refused = (core: GraphQLCore, { errors, status }: RequestError, origin: ErrorOrigin): CallResult => ({

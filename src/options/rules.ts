@@ -228,6 +228,9 @@ export const optionalFunction = <T>(): Rule<T | undefined> =>
   rule<T | undefined>(undefined, isFunction, 'a function');
 
 /** An option that takes any value. */
+/** A group of options that are checked later, or a value that passes another test. */
+export const group = (accepted: string, ...others: readonly Accepts[]): Rule<unknown> =>
+  rule<unknown>(undefined, isEither(isObject, ...others), accepted);
 export const unchecked: Rule<unknown> = rule<unknown>(undefined, () => true, 'anything');
 
 /** An option that takes any value except a promise, such as the result of an async function that was called. */
