@@ -87,9 +87,8 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
       highest[name] = Math.max(highest[name], cost[name]);
     }
   }
-  // Checked last, since the limit of fields bounds the work of this check. Cyclic fragments, which validation reports,
-  // have no end.
-  if (!meter.isCyclic() && countOverlappingFields(document, limits.merges) > limits.merges) {
+  // Checked last, since the limit of fields bounds the work of this check.
+  if (countOverlappingFields(document, limits.merges, meter.isCyclic()) > limits.merges) {
     throw limitExceeded('merges', limits.merges);
   }
   return highest;
@@ -226,7 +225,7 @@ function depthOfType(type: TypeNode): number {
   return levels;
 }
 
-/** Selections that are visited. A document that reaches this number is refused. */
+/** Selections that are visited. Cyclic fragments have no end; other documents that reach this number are refused. */
 const MAX_VISITS = 50_000;
 
 /**
@@ -234,7 +233,7 @@ const MAX_VISITS = 50_000;
  * document is too large to count. The validation rule OverlappingFieldsCanBeMerged compares each pair and all
  * fields below it; no other rule takes more than linear time.
  */
-function countOverlappingFields(document: DocumentNode, maxPairs: number): number {
+function countOverlappingFields(document: DocumentNode, maxPairs: number, isCyclic: boolean): number {
   const fragments = fragmentsOf(document);
   let pairs = 0;
   let visits = 0;
@@ -279,8 +278,8 @@ function countOverlappingFields(document: DocumentNode, maxPairs: number): numbe
       countPairs([definition.selectionSet]);
     }
   }
-  // The number of further pairs is unknown, and validation would visit them all.
-  return visits > MAX_VISITS ? Number.POSITIVE_INFINITY : pairs;
+  // The number of further pairs is unknown, and validation would visit them all, unless it reports a cycle of fragments.
+  return visits > MAX_VISITS && !isCyclic ? Number.POSITIVE_INFINITY : pairs;
 }
 
 /** An introspection may return this many times the values of the standard query, which tools send. */

@@ -78,7 +78,7 @@ function executeOperation(
     return outcomeFromReturned(halted, settings, inputs);
   };
   return (inputs) => {
-    const result = run(executionArgsWith(settings, executed, inputs), inputs);
+    const result = run(executionArgs(executed, inputs, settings), inputs);
     return isThenable(result)
       ? result.then((settled) => toOutcome(settled as ExecutionResult, inputs))
       : toOutcome(result as ExecutionResult, inputs);
@@ -209,24 +209,10 @@ export function setErrorCode(error: GraphQLError, code: string): void {
 }
 
 /** Creates graphql-js's arguments for one operation and one request. graphql 16 has no abort signals. */
-export function executionArgs(operation: ValidatedOperation, inputs: ExecutionInputs): ExecutionArgs {
-  const args: ExecutionArgs & { abortSignal: AbortSignal | undefined } = {
-    schema: operation.schema,
-    document: operation.document,
-    operationName: operation.operation.name?.value,
-    rootValue: inputs.rootValue,
-    contextValue: inputs.contextValue,
-    variableValues: inputs.variableValues,
-    abortSignal: V17 ? inputs.signal : undefined,
-  };
-  return args;
-}
-
-/** Like `executionArgs`, with the settings for field resolution and the maximum number of errors. */
-function executionArgsWith(
-  settings: EngineSettings,
+export function executionArgs(
   operation: ValidatedOperation,
   inputs: ExecutionInputs,
+  settings: Pick<EngineSettings, 'maxErrors'> & Partial<EngineSettings>,
 ): ExecutionArgs {
   // A literal without a spread: V8 turns a spread object that gets more properties into a slow dictionary.
   const args = {
@@ -431,7 +417,7 @@ export const executeIncrementally: IncrementalEngine = (operation, settings, for
   const execute = EXECUTORS[format] as ExecuteIncrementally;
   const executed = withErrorMode(operation);
   return (inputs) => {
-    const args = executionArgsWith(settings, executed, inputs);
+    const args = executionArgs(executed, inputs, settings);
     const { caching } = settings;
     const track = caching && createTracker(caching, inputs);
     const onResult = (returned: ExecutionResult | IncrementalResults): ExecutionOutcome =>

@@ -2,14 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import * as graphql from 'graphql';
 import type { MaybePromise, OperationTransport, WebSocketLike } from '../../types/connect.ts';
 import { notify, throwLater } from '../diagnostics/channels.ts';
+import { caught, settle } from '../options/rules.ts';
 import { optionalExport } from './graphql-version.ts';
-import {
-  type ExecutionInputs,
-  type ExecutionOutcome,
-  isThenable,
-  type PreparedOperation,
-  type RequestError,
-} from './types.ts';
+import type { ExecutionInputs, ExecutionOutcome, PreparedOperation, RequestError } from './types.ts';
 
 const NO_ERRORS: readonly unknown[] = [];
 const NO_OBSERVERS: readonly OperationObserver[] = [];
@@ -102,13 +97,12 @@ export class ObservedOperation {
       for (const observer of observers) notify(() => observer.ended?.(undefined, error));
       throw error;
     };
-    let running: MaybePromise<ExecutionOutcome>;
-    try {
-      running = runWithin(observers, () => prepared.execute(inputs));
-    } catch (error) {
-      return onError(error);
-    }
-    return isThenable(running) ? running.then(onResult, onError) : onResult(running);
+    const run = () =>
+      settle(
+        runWithin(observers, () => prepared.execute(inputs)),
+        onResult,
+      );
+    return caught(run, onError);
   }
 
   #startExecution(inputs: ExecutionInputs): readonly ExecutionObserver[] {

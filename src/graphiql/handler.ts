@@ -6,7 +6,7 @@ import { LazyPackage } from '../http/lazy-package.ts';
 import { createNegotiator } from '../http/negotiation.ts';
 import { addVary, type Headers, type Reply, writeReply } from '../http/reply.ts';
 import { pathOf, withoutSlash } from '../http/routing.ts';
-import { formatValue, optionError } from '../options/rules.ts';
+import { formatValue, getOrCreate, optionError } from '../options/rules.ts';
 import { GRAPHIQL_OPTIONS } from '../options/scopes.ts';
 import { type GraphiQLSettings, resolveGraphiQLOptions } from './options.ts';
 import { escapeHtml, FILES, filesBase, loadAssets, pageRenderer } from './page.ts';
@@ -61,11 +61,8 @@ export function createGraphiQL(option: GraphiQLOption): GraphiQLHandler | undefi
   }
 
   async function rendererFor(settings: GraphiQLSettings): Promise<Renderer> {
-    const known = renderers.get(settings);
-    if (known !== undefined) return known;
-    const render = pageRenderer(settings, (await files.load()).page);
-    renderers.set(settings, render);
-    return render;
+    const { page } = await files.load();
+    return getOrCreate(renderers, settings, () => pageRenderer(settings, page));
   }
 
   async function sendFile(req: ConnectRequest, res: ServerResponse, name: string) {

@@ -40,7 +40,7 @@ import {
   writeReply,
 } from '../http/reply.ts';
 import { pathOf, withoutSlash } from '../http/routing.ts';
-import { settle } from '../options/rules.ts';
+import { caught, settle } from '../options/rules.ts';
 import { type Csrf, createCsrf } from './csrf.ts';
 import type { HttpSettings } from './options.ts';
 import {
@@ -255,15 +255,12 @@ class GraphQLOverHttp {
       if (!HttpError.is(error)) return failedOperation(error);
       return refuse(error.message, error.code ?? 'BAD_REQUEST', error.status);
     };
-    try {
-      const result = settle(this.#run(exchange, params), (settled) => {
+    const run = (): MaybePromise<ExecutionOutcome | RequestError> =>
+      settle(this.#run(exchange, params), (settled) => {
         if (settled === STREAMED) throw new TypeError('A subscription cannot be part of a batch');
         return settled;
       });
-      return isThenable(result) ? result.catch(toRefusal) : result;
-    } catch (error) {
-      return toRefusal(error);
-    }
+    return caught(run, toRefusal);
   }
 
   /** Runs one operation. Its failure is its result, unless it is the response to the whole request. */
@@ -551,15 +548,9 @@ function runObserved(
     operation.end();
     throw error;
   };
-  let result: MaybePromise<Result>;
-  try {
-    result = operation.begin(prepared, publish, run);
-  } catch (error) {
-    return fail(error);
-  }
-  return isThenable(result)
-    ? result.then((settled) => endWith(operation, settled), fail)
-    : endWith(operation, result);
+  const steps = (): MaybePromise<Result> =>
+    settle(operation.begin(prepared, publish, run), (result) => endWith(operation, result));
+  return caught(steps, fail);
 }
 
 const publish = (operation: ObservedOperation): void => events.operation.publish(operation);

@@ -22,7 +22,7 @@ import {
   type RequestError,
 } from '../execution/types.ts';
 import { HttpError } from '../http/reply.ts';
-import { settle } from '../options/rules.ts';
+import { caught, settle } from '../options/rules.ts';
 import type { SocketOperation } from './connection.ts';
 import { type CursorRequest, type CursorSettings, OperationCursors } from './cursors.ts';
 import {
@@ -242,12 +242,7 @@ function attempt(operation: LiveOperation, steps: () => MaybePromise<void>): voi
     // Fields of a mutation may have changed data before, for example if `formatError` throws.
     void operation.afterInvalidation(() => operation.fail([reason]));
   };
-  try {
-    const running = steps();
-    if (isThenable(running)) running.catch(fail);
-  } catch (error) {
-    fail(error);
-  }
+  void caught(steps, fail);
 }
 
 /** Runs a prepared operation, and lets subscribers of `espalier:graphql:operation` observe it. */

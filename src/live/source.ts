@@ -252,8 +252,7 @@ function openInTime(prepared: PreparedOperation, consumer: EventConsumer): Maybe
 }
 
 const open: OpenSource = (operation, inputs) => {
-  const { maxErrors } = operation;
-  const args = { ...executionArgs(operation, inputs), options: { maxCoercionErrors: maxErrors } };
+  const args = executionArgs(operation, inputs, { maxErrors: operation.maxErrors });
   if (validateSubscriptionArgs === undefined) {
     return settle(graphql.createSourceEventStream(args), (result) => withCodes(result, operation));
   }

@@ -227,10 +227,10 @@ export const ACCEPTED_SECONDS = 'a number of seconds from 0';
 export const optionalFunction = <T>(): Rule<T | undefined> =>
   rule<T | undefined>(undefined, isFunction, 'a function');
 
-/** An option that takes any value. */
 /** A group of options that are checked later, or a value that passes another test. */
 export const group = (accepted: string, ...others: readonly Accepts[]): Rule<unknown> =>
   rule<unknown>(undefined, isEither(isObject, ...others), accepted);
+/** An option that takes any value. */
 export const unchecked: Rule<unknown> = rule<unknown>(undefined, () => true, 'anything');
 
 /** An option that takes any value except a promise, such as the result of an async function that was called. */
@@ -262,6 +262,18 @@ export function getOrCreate<Key, Value>(
     values.set(key, value);
   }
   return value;
+}
+/** Runs steps that may be asynchronous. Their exception or rejection goes to `fail`. */
+export function caught<T>(
+  steps: () => MaybePromise<T>,
+  fail: (error: unknown) => MaybePromise<T>,
+): MaybePromise<T> {
+  try {
+    const result = steps();
+    return isThenable(result) ? result.then(undefined, fail) : result;
+  } catch (error) {
+    return fail(error);
+  }
 }
 /** Checks what `next()` of an iterator returned: the loop over a number would have no end. `done` of null throws itself. */
 export function stepOf<T>(result: T): T {
