@@ -145,10 +145,7 @@ function createEtag(body: string | Buffer, type: string): string {
   return `"${length.toString(16)}-${digest}${type === GRAPHQL_TYPE ? '-g' : ''}"`;
 }
 
-/**
- * Weakens a tag if other middleware has patched the response: a compressor sends other bytes (RFC 9110
- * §8.8.3.3).
- */
+/** Weakens a tag if other middleware has patched the response: a compressor sends other bytes (RFC 9110 §8.8.3.3). */
 function weakenIfPatched(res: ServerResponse, tag: string): string {
   return isWriteReplaced(res) ? `W/${tag}` : tag;
 }

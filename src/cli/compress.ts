@@ -125,10 +125,7 @@ interface CompressReport {
 
 const IS_COPY = /\.(?:br|zst|gz)$/;
 
-/**
- * Writes compressed copies of all compressible files below a directory. A file that fails does not stop the
- * others.
- */
+/** Writes compressed copies of all compressible files below a directory. A file that fails does not stop the others. */
 async function compressDirectory(directory: string, options: Arguments): Promise<CompressReport> {
   const none = (): CodingCounts => ({ written: 0, kept: 0, useless: 0, sourceBytes: 0, copyBytes: 0 });
   const codings = new Map(options.codings.map((coding) => [coding, none()]));

@@ -247,9 +247,7 @@ export function createDocumentCache<V>(maxBytes: number): DocumentCache<V> {
   return cache;
 }
 
-/**
- * Measured: bytes per token of a document, with its nodes and their locations, and per character of its text.
- */
+/** Measured: bytes per token of a document, with its nodes and their locations, and per character of its text. */
 const TOKEN_BYTES = 550;
 const CHARACTER_BYTES = 2;
 const ENTRY_BYTES = 2000;
@@ -263,9 +261,7 @@ export function retainedBytes(query: string, document: DocumentNode | undefined)
 /** Runs `load` for one document at a time. Concurrent requests for the same document share the result. */
 type LoadQueue<V> = (schema: GraphQLSchema, query: string, load: () => Promise<V>) => Promise<V>;
 
-/**
- * Creates a queue that loads one document at a time, which bounds the memory of many simultaneous requests.
- */
+/** Creates a queue that loads one document at a time, which bounds the memory of many simultaneous requests. */
 function createLoadQueue<V>(): LoadQueue<V> {
   const bySchema = new WeakMap<GraphQLSchema, Map<string, Promise<V>>>();
   let last: Promise<unknown> = Promise.resolve();

@@ -289,10 +289,7 @@ const MIN_VALUES = 20_000;
 /** Characters of a description that count as one value. */
 const CHARACTERS = 64;
 
-/**
- * A kind of list in the introspection schema: the sum of its items in the schema, and the most items of one
- * parent.
- */
+/** A kind of list in the introspection schema: the sum of its items in the schema, and the most items of one parent. */
 interface ListItems {
   total: number;
   longest: number;
@@ -332,10 +329,7 @@ function countValues(document: DocumentNode, sizes: Sizes, maxValues: number): n
   const fragments = fragmentsOf(document);
   let values = 0;
 
-  /**
-   * `count`: the parents of this selection set, 0 outside of introspection. `isComplete`: each item occurs
-   * once.
-   */
+  /** `count`: the parents of this selection set, 0 outside of introspection. `isComplete`: each item occurs once. */
   function visit({ selections }: SelectionSetNode, count: number, isComplete = false): void {
     for (const selection of selections) {
       if (values > maxValues) return;
@@ -420,10 +414,7 @@ const MESSAGES = {
   merges: (max: number) => `has more than ${max} pairs of fields with the same name in the same place`,
 };
 
-/**
- * Creates the error of a document above a limit; its code is `LIMIT_` and the name, such as
- * `LIMIT_ROOT_FIELDS`.
- */
+/** Creates the error of a document above a limit; its code is `LIMIT_` and the name, such as `LIMIT_ROOT_FIELDS`. */
 export function limitExceeded(
   limit: keyof typeof MESSAGES,
   max: number,

@@ -202,9 +202,7 @@ class TrustedList {
     return this.#idOf(this.#current.texts, id) !== undefined;
   }
 
-  /**
-   * Prepares the document with this id, and sets its text in the parameters. Returns undefined for an unknown id.
-   */
+  /** Prepares the document with this id, and sets its text in the parameters. Returns undefined for an unknown id. */
   prepare(
     id: string,
     schema: GraphQLSchema,

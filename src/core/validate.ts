@@ -112,9 +112,7 @@ function parseDocument(source: string, options: { maxTokens: number }): Document
   return result;
 }
 
-/**
- * Returns the result of `step`, or the error that the document caused: a GraphQLError or a stack overflow.
- */
+/** Returns the result of `step`, or the error that the document caused: a GraphQLError or a stack overflow. */
 function catchGraphQLError<T>(step: () => T): T | GraphQLError {
   try {
     return step();
@@ -148,9 +146,7 @@ function isOverTokens(source: string, maxTokens: number, { positions }: GraphQLE
   return positions?.[0] === lexer.token.start;
 }
 
-/**
- * Locations per error. A conflict of two fields may have hundreds, because it lists all fields below them.
- */
+/** Locations per error. A conflict of two fields may have hundreds, because it lists all fields below them. */
 const MAX_LOCATIONS = 10;
 
 /** Keeps the first and the last locations, which are the two sides of a conflict. */

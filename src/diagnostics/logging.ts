@@ -234,9 +234,7 @@ export function noteNoDictionaries(version: string): void {
 /** Writes a line to the debug output of one area; `%s`, `%j` and `%O` are replaced by the values. */
 type Logger = (format: string, ...values: readonly unknown[]) => void;
 
-/**
- * Loggers of refused requests, by area. A logger writes only if `DEBUG` names its area (`DEBUG=espalier:*`).
- */
+/** Loggers of refused requests, by area. A logger writes only if `DEBUG` names its area (`DEBUG=espalier:*`). */
 export const debug: Record<'static' | 'graphql' | 'uploads' | 'subscriptions' | 'server', Logger> = {
   static: createLogger('espalier:static'),
   graphql: createLogger('espalier:graphql'),

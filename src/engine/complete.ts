@@ -109,10 +109,7 @@ function nonNullError({ parentType, name }: FieldPlan): Error {
   return new Error(`Cannot return null for non-nullable field ${parentType.name}.${name}.`);
 }
 
-/**
- * Writes a resolved value, or adds a Pending if it is a promise. Throws the reason if completing the value
- * fails.
- */
+/** Writes a resolved value, or adds a Pending if it is a promise. Throws the reason if completing the value fails. */
 export function completeValue(
   ex: Execution,
   position: Position,
@@ -170,9 +167,7 @@ export function handleSyncError(
 
 const COMMA = 44;
 
-/**
- * Writes one item with its comma and handles its errors. Throws a FieldError if the list has to become null.
- */
+/** Writes one item with its comma and handles its errors. Throws a FieldError if the list has to become null. */
 type ItemRun = (
   ex: Execution,
   item: unknown,

@@ -134,9 +134,7 @@ export class Pending {
   }
 }
 
-/**
- * Sets a position to null and keeps its error, unless the position or one of its ancestors is null already.
- */
+/** Sets a position to null and keeps its error, unless the position or one of its ancestors is null already. */
 export function addError(ex: Execution, error: FieldError, path: ResponsePath | undefined): void {
   ex.nulledPaths ??= new Set();
   for (let at = path; at !== undefined; at = at.prev) if (ex.nulledPaths.has(at)) return;
@@ -196,10 +194,7 @@ interface ErrorField {
   locations(): readonly SourceLocation[] | undefined;
 }
 
-/**
- * The kind of a position: graphql-js joins promises differently for leaves, objects and lists (see
- * promises.ts).
- */
+/** The kind of a position: graphql-js joins promises differently for leaves, objects and lists (see promises.ts). */
 export type Shape = 'leaf' | 'object' | 'list';
 
 /**
@@ -232,9 +227,7 @@ export class FieldError {
   }
 }
 
-/**
- * Wraps a value that was caught at a position. An error that propagates from a descendant keeps its position.
- */
+/** Wraps a value that was caught at a position. An error that propagates from a descendant keeps its position. */
 export function toFieldError(
   caught: unknown,
   position: ErrorPosition,
@@ -243,9 +236,7 @@ export function toFieldError(
   return FieldError.is(caught) ? caught : new FieldError(caught, position.field, path);
 }
 
-/**
- * Writes one field with its key and handles its errors. Throws a FieldError if the parent has to become null.
- */
+/** Writes one field with its key and handles its errors. Throws a FieldError if the parent has to become null. */
 export type FieldRun = (ex: Execution, source: unknown, parent: ResponsePath | undefined) => void;
 
 /** Writes the fields of an object value. */
@@ -266,10 +257,7 @@ export type Complete = (
 /** Continues with a position that waits. */
 export type Continuation = (pending: Pending) => void;
 
-/**
- * Writes a value of the JavaScript type that its built-in scalar represents; returns false for any other
- * value.
- */
+/** Writes a value of the JavaScript type that its built-in scalar represents; returns false for any other value. */
 export type DirectWrite = (ex: Execution, value: unknown) => boolean;
 
 /** A response position that can be null or fail: a field, or the items of a list. */

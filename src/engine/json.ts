@@ -1,6 +1,4 @@
-/**
- * The first bytes of every response. Idle buffers keep them, so that an execution starts writing after them.
- */
+/** The first bytes of every response. Idle buffers keep them, so that an execution starts writing after them. */
 export const RESPONSE_START: Buffer = Buffer.from('{"data":');
 
 /** A working buffer with two views of the same memory. */
@@ -8,10 +6,7 @@ export interface PooledBuffer {
   readonly buf: Buffer;
   /** Reads and writes four bytes at any offset. */
   readonly view: DataView;
-  /**
-   * Reads four bytes at offsets that are multiples of four, which is cheaper. Omits up to three bytes at the
-   * end.
-   */
+  /** Reads four bytes at offsets that are multiples of four, which is cheaper. Omits up to three bytes at the end. */
   readonly words: Int32Array;
 }
 
@@ -97,9 +92,7 @@ function allocate(bytes: number): PooledBuffer {
   return pooled;
 }
 
-/**
- * Adds the views to a buffer. Its offset must be a multiple of four, as it is for memory that is not shared.
- */
+/** Adds the views to a buffer. Its offset must be a multiple of four, as it is for memory that is not shared. */
 export function withViews(buf: Buffer): PooledBuffer {
   const { buffer, byteOffset, length } = buf;
   return {
@@ -183,10 +176,7 @@ export const NULL: StaticText = new StaticText('null');
 export const TRUE: StaticText = new StaticText('true');
 export const FALSE: StaticText = new StaticText('false');
 
-/**
- * For longer strings a native write followed by a scan of the bytes is faster than a loop over the
- * characters.
- */
+/** For longer strings a native write followed by a scan of the bytes is faster than a loop over the characters. */
 const LONG_STRING = 40;
 
 /**

@@ -61,10 +61,7 @@ const DIRECT_WRITES: ReadonlyMap<unknown, { output: unknown; write: DirectWrite 
   ).map(([type, write]) => [type, { output: outputFunction(type), write }]),
 );
 
-/**
- * Returns the writer for a type whose output function can be skipped; undefined if the function has to be
- * called.
- */
+/** Returns the writer for a type whose output function can be skipped; undefined if the function has to be called. */
 export function directWrite(type: GraphQLLeafType): DirectWrite | undefined {
   const direct = DIRECT_WRITES.get(type);
   return direct?.output === outputFunction(type) ? direct?.write : undefined;

@@ -172,10 +172,7 @@ interface Variables {
   readonly values: Record<string, unknown>;
 }
 
-/**
- * One operation with deferred parts: the state that the executions of the first payload and of its parts
- * share.
- */
+/** One operation with deferred parts: the state that the executions of the first payload and of its parts share. */
 export class DeferredOperation implements AbortScope {
   /** All payloads were delivered, or the client has disconnected. */
   finished = false;
@@ -227,9 +224,7 @@ export class DeferredOperation implements AbortScope {
     part.ex = undefined;
   }
 
-  /**
-   * Removes the parts of objects that an error has made null. Returns whether parts are left.
-   */
+  /** Removes the parts of objects that an error has made null. Returns whether parts are left. */
   removeNulled(found: Found, nulledPaths: ReadonlySet<ResponsePath | undefined> | undefined): boolean {
     if (nulledPaths !== undefined && nulledPaths.size > 0) {
       const isNulled = ({ path }: Part): boolean => {

@@ -120,9 +120,7 @@ export function handleError(pending: Pending, error: FieldError): void {
   }
 }
 
-/**
- * Handles the failure of a child. Later failures in the same object or list are ignored, as by Promise.all.
- */
+/** Handles the failure of a child. Later failures in the same object or list are ignored, as by Promise.all. */
 export function onChildError(pending: Pending, error: FieldError, key: string | number | undefined): void {
   if (pending.state !== WAITING) return;
   if (pending.errorCollector !== undefined) {
@@ -261,9 +259,7 @@ function microtasksToHandler(pending: Pending): number {
   return pending.promiseDepth;
 }
 
-/**
- * Counts microtasks from the failure of a child until the position of the object or list handles the error.
- */
+/** Counts microtasks from the failure of a child until the position of the object or list handles the error. */
 function microtasksFromChild(pending: Pending): number {
   return (
     pending.childErrorMicrotasks ??
@@ -296,9 +292,7 @@ function microtasksOfComposite(pending: Pending): number {
   return joinMicrotasks(pending) - 1 + pending.promiseDepth + 2;
 }
 
-/**
- * Counts microtasks from the last sibling until the position handles the error that waited for the siblings.
- */
+/** Counts microtasks from the last sibling until the position handles the error that waited for the siblings. */
 function microtasksOfPendingError(pending: Pending): number {
   return 2 + pending.promiseDepth + 1;
 }

@@ -153,9 +153,7 @@ function createTracker(
 
 const NO_ERRORS: readonly GraphQLError[] = [];
 
-/**
- * Converts a result of graphql-js into an outcome. `errors` come first, as the specification advises (§7.1).
- */
+/** Converts a result of graphql-js into an outcome. `errors` come first, as the specification advises (§7.1). */
 export function outcomeFromResult(
   result: ExecutionResult,
   settings: EngineSettings,

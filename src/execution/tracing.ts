@@ -30,9 +30,7 @@ export interface TraceContext {
   [property: string]: unknown;
 }
 
-/**
- * Runs a step and publishes its events. `setResult` sets what graphql-js publishes as the result of the step.
- */
+/** Runs a step and publishes its events. `setResult` sets what graphql-js publishes as the result of the step. */
 export function trace<T>(
   channel: TracingChannel,
   context: TraceContext,

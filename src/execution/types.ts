@@ -26,10 +26,7 @@ export { isThenable };
 /** Has all members of another type, also those that are optional there. */
 export type Complete<T> = { [Name in keyof Required<T>]: T[Name] };
 
-/**
- * The parameters of a GraphQL request after their types were checked (GraphQL over HTTP, "Request
- * Parameters").
- */
+/** The parameters of a GraphQL request after their types were checked (GraphQL over HTTP, "Request Parameters"). */
 export interface GraphQLParams {
   /** The text of the document. Empty if the request has only the id, until `prepare` has found the document. */
   query: string;
@@ -92,9 +89,7 @@ export interface PreparedOperation extends ValidatedOperation {
   readonly requirement?: OperationRequirement | undefined;
 }
 
-/**
- * A format of the payloads of `@defer` and `@stream`: of the specification's drafts since 2024, and of 2022.
- */
+/** A format of the payloads of `@defer` and `@stream`: of the specification's drafts since 2024, and of 2022. */
 export type IncrementalFormat = 'v0.2' | '20220824';
 
 /**
@@ -128,10 +123,7 @@ export interface ExecutionInputs {
   readonly origin?: ErrorOrigin | undefined;
   /** Whether the transport delivers several results of one operation. */
   readonly acceptsStreams?: boolean;
-  /**
-   * The format of the payloads if the client accepts several; otherwise deferred parts are part of the
-   * result.
-   */
+  /** The format of the payloads if the client accepts several; otherwise deferred parts are part of the result. */
   incremental?: IncrementalFormat | undefined;
   /** Whether the execution continues when the client disconnects. */
   outlivesClient?: boolean;
@@ -167,9 +159,7 @@ export interface ExecutionOutcome {
    * called.
    */
   readonly body: string | Buffer;
-  /**
-   * Returns the buffer of a long response to the pool. Optional: only the sole reader of `body` may call it.
-   */
+  /** Returns the buffer of a long response to the pool. Optional: only the sole reader of `body` may call it. */
   readonly release?: (() => void) | undefined;
   /** The errors before masking; empty if there are none. */
   readonly errors: readonly GraphQLError[];

@@ -28,10 +28,7 @@ export class UnusedValues {
     this.#visit(value, 0);
   }
 
-  /**
-   * Like `ignoreRejections`, for the root value. Only its properties are searched, because it may be very
-   * large.
-   */
+  /** Like `ignoreRejections`, for the root value. Only its properties are searched, because it may be very large. */
   ignoreRootRejections(rootValue: unknown): void {
     this.#visit(rootValue, MAX_DEPTH - 1);
   }

@@ -84,9 +84,7 @@ export function createGraphiQL(option: GraphiQLOption): GraphiQLHandler | undefi
   };
 }
 
-/**
- * Options are checked when the handler is created; options that a function returns are checked for each page.
- */
+/** Options are checked when the handler is created; options that a function returns are checked for each page. */
 function createIsEnabled(option: Exclude<GraphiQLOption, false>): IsEnabled {
   if (typeof option !== 'function') {
     const settings = resolveGraphiQLOptions(option === true ? {} : option);

@@ -28,9 +28,7 @@ export interface GraphiQLSettings {
 }
 
 const optional = (accepts: Accepts, accepted: string): Rule<undefined> => rule(undefined, accepts, accepted);
-/**
- * The host becomes part of the policy, in which `;` and `,` would end a directive. URLs allow both in a host.
- */
+/** The host becomes part of the policy, in which `;` and `,` would end a directive. URLs allow both in a host. */
 const isUrl: Accepts = (value) => {
   if (!isString(value) || !URL.canParse(value, 'http://localhost/')) return false;
   const { protocol, host } = new URL(value, 'http://localhost/');

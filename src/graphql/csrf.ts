@@ -136,9 +136,7 @@ function browserSignal(headers: IncomingHttpHeaders): string | undefined {
   return linkFollowerSignal(headers);
 }
 
-/**
- * Checks Fetch metadata, then `Origin`. Every browser that still posts cross-site forms sends one of them.
- */
+/** Checks Fetch metadata, then `Origin`. Every browser that still posts cross-site forms sends one of them. */
 function isSameSiteForm(req: IncomingMessage, trusted: ReadonlySet<string>): boolean {
   const { origin } = req.headers;
   const site = req.headers['sec-fetch-site'];
@@ -158,9 +156,7 @@ const acceptsOnlyJson = ({ explicit, acceptable }: Negotiated): boolean =>
 const onlyAcceptsGraphQLResponse = ({ explicit, acceptable }: Negotiated): boolean =>
   explicit && acceptable.includes(GRAPHQL_TYPE) && !acceptable.includes(JSON_TYPE);
 
-/**
- * Programs that follow links in messages and pages: previewers of chats and mail, crawlers of search engines.
- */
+/** Programs that follow links in messages and pages: previewers of chats and mail, crawlers of search engines. */
 const LINK_FOLLOWER =
   /bot\b|bot[/-]|crawl|spider|preview|facebookexternalhit|facebookcatalog|meta-externalagent|whatsapp|slack|twitter|discord|telegram|linkedin|skype|pinterest|embedly|vkshare|quora link|iframely|mastodon|archive\.org/i;
 

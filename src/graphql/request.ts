@@ -320,9 +320,7 @@ function bodyKindOf(
   return kind;
 }
 
-/**
- * Compares the exact type: `text/plain; application/json` is text, which browsers send without a preflight.
- */
+/** Compares the exact type: `text/plain; application/json` is text, which browsers send without a preflight. */
 function classify(contentType: string): BodyKind | 'charset' | 'other' {
   const [essence = '', ...parameters] = contentType.split(';');
   const type = essence.trim().toLowerCase();

@@ -198,10 +198,7 @@ const NAMED_FORMATS: Readonly<Record<string, Readonly<Record<string, Incremental
   deferspec: { 20220824: { format: '20220824', framing: part('deferSpec=20220824') } },
 };
 
-/**
- * Returns the response for the preferred type of an `Accept` header; undefined if it names no incremental
- * one.
- */
+/** Returns the response for the preferred type of an `Accept` header; undefined if it names no incremental one. */
 function incrementalResponse(
   accept: string | undefined,
   defaultFormat: IncrementalFormat,

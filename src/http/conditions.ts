@@ -25,9 +25,7 @@ export function checkPreconditions(headers: IncomingHttpHeaders, current: Valida
   return 'proceed';
 }
 
-/**
- * Whether `If-Range` permits a partial response: an equal strong tag, or an equal date (RFC 9110 §13.1.5).
- */
+/** Whether `If-Range` permits a partial response: an equal strong tag, or an equal date (RFC 9110 §13.1.5). */
 export function rangeIsCurrent(ifRange: string | undefined, current: Validators): boolean {
   if (ifRange === undefined) return true;
   if (ifRange.includes('"')) return current.tag !== undefined && strongMatch(ifRange.trim(), current.tag);
@@ -45,10 +43,7 @@ function noneMatches(list: string, current: Validators): boolean {
   return current.tag === undefined || !listMatchesWeakly(list, current.tag);
 }
 
-/**
- * Compares a date. Undefined for a malformed or incomparable date: the precondition is ignored (§13.1.3,
- * §13.1.4).
- */
+/** Compares a date. Undefined for a malformed or incomparable date: the precondition is ignored (§13.1.3, §13.1.4). */
 function unchangedSince(text: string, current: Validators): boolean | undefined {
   const date = parseHttpDate(text.trim());
   if (date === undefined || current.modified === undefined) return undefined;

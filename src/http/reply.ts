@@ -38,10 +38,7 @@ export class HttpError extends Error {
   }
 }
 
-/**
- * Converts a thrown value to an Error for `next`, for which undefined, 'route' and 'router' have other
- * meanings.
- */
+/** Converts a thrown value to an Error for `next`, for which undefined, 'route' and 'router' have other meanings. */
 export function toError(error: unknown): Error {
   if (typeof error === 'object' && error !== null) return error as Error;
   const text = readError(error).message;
@@ -64,10 +61,7 @@ export function codeOf(error: unknown): string | undefined {
 
 const OUT_OF_RESOURCES = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN']);
 
-/**
- * Whether the system has run out of descriptors or memory. The client may retry, and the result is not
- * cached.
- */
+/** Whether the system has run out of descriptors or memory. The client may retry, and the result is not cached. */
 export function isResourceError(error: unknown): boolean {
   return OUT_OF_RESOURCES.has(codeOf(error) ?? '');
 }
@@ -305,9 +299,7 @@ export class ResponseWriter {
     else this.#onReady();
   }
 
-  /**
-   * Middleware that has replaced `write` may drop the callback, as compression does, and may return nothing.
-   */
+  /** Middleware that has replaced `write` may drop the callback, as compression does, and may return nothing. */
   #isFull(isWritten: boolean | undefined): boolean {
     return isWritten === false || (isWritten === undefined && this.#res.writableNeedDrain);
   }

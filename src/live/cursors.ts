@@ -105,9 +105,7 @@ export class OperationCursors {
     this.#progress = new Progress(source);
   }
 
-  /**
-   * Called for each event before its result is sent. Returns the signed cursor, if the event has a cursor.
-   */
+  /** Called for each event before its result is sent. Returns the signed cursor, if the event has a cursor. */
   deliver(cursor: string | undefined): string | undefined {
     if (cursor === undefined) return undefined;
     this.#progress?.deliver(cursor);

@@ -63,9 +63,7 @@ export const LIVE_DEFAULTS: EndpointSettings & { readonly limits: { readonly con
   limits: { operations: 100, operationBytes: 4 * MIB, bufferedBytes: MIB, connections: 100_000 },
 };
 
-/**
- * The connections of one endpoint over all transports, with the sources, groups and timers that they share.
- */
+/** The connections of one endpoint over all transports, with the sources, groups and timers that they share. */
 export class LiveEndpoint {
   readonly core: GraphQLCore;
   readonly settings: EndpointSettings;
@@ -173,10 +171,7 @@ export function attachEndpoint(core: GraphQLCore, entry: AttachedEndpoint): void
   attached.set(core, [...open, entry]);
 }
 
-/**
- * Returns the endpoint for new event streams: the last one that was attached and is not closed, or the last
- * one.
- */
+/** Returns the endpoint for new event streams: the last one that was attached and is not closed, or the last one. */
 export function attachedEndpoint(core: GraphQLCore): AttachedEndpoint | undefined {
   const entries = attached.get(core);
   return entries?.findLast(({ endpoint }) => !endpoint.isClosed) ?? entries?.at(-1);

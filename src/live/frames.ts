@@ -78,10 +78,7 @@ const wholeMessage = ({ before, after }: Envelope, body: Buffer): Buffer =>
     ? body
     : Buffer.concat([Buffer.from(before, 'latin1'), body, Buffer.from(after, 'latin1')]);
 
-/**
- * Larger bodies are written by reference: copying them for each socket costs more than another part of a
- * writev.
- */
+/** Larger bodies are written by reference: copying them for each socket costs more than another part of a writev. */
 const MAX_COPIED = 4096;
 const FIN_TEXT = 0x81;
 

@@ -21,9 +21,7 @@ import type { IntervalTimer } from './timers.ts';
 /** Milliseconds that a source stays open after its last subscriber has unsubscribed, for clients that reconnect. */
 const IDLE_SOURCE_TTL = 1000;
 
-/**
- * The groups of one subscription: live, and those that replay stored events until they reach the live group.
- */
+/** The groups of one subscription: live, and those that replay stored events until they reach the live group. */
 interface Family {
   readonly schema: GraphQLSchema;
   readonly name: string;
@@ -195,9 +193,7 @@ class SharedSubscription implements EventConsumer {
   /** The members of the context that the key depends on; undefined if reads of the context are not watched. */
   readonly #keyMembers: ReadonlySet<PropertyKey> | undefined;
 
-  /**
-   * The events are executed with the context of `first`, or each with a new context of one of the members.
-   */
+  /** The events are executed with the context of `first`, or each with a new context of one of the members. */
   constructor(
     first: LiveOperation,
     cursors: OperationCursors | undefined,

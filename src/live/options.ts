@@ -29,9 +29,7 @@ import type { AllowedOrigins, UpgradeSettings } from './upgrade.ts';
 
 const MIB = 1024 * 1024;
 
-/**
- * A path as it is in a request line, which has no other characters. Patterns of Express would never match.
- */
+/** A path as it is in a request line, which has no other characters. Patterns of Express would never match. */
 const isPath: Accepts = (value) => isString(value) && /^\/(?!.*\/:|:)[\w\-.~%!$&'()+,;=:@/]*$/.test(value);
 
 /** The options of a connection, however it was opened. */

@@ -243,9 +243,7 @@ class SubscriptionsTransportWsSession extends Session {
     }
   }
 
-  /**
-   * Returns the first error only: clients expect one object, and Apollo Kotlin casts the payload to a map.
-   */
+  /** Returns the first error only: clients expect one object, and Apollo Kotlin casts the payload to a map. */
   errorPayload(errors: readonly GraphQLFormattedError[]): unknown {
     return errors[0];
   }
@@ -349,9 +347,7 @@ export interface MessageSettings {
 /** Values of a message that are not variables. */
 const MAX_OTHER_VALUES = 1000;
 
-/**
- * Parses a message; undefined for text that is not JSON, or that contains more values than any operation may.
- */
+/** Parses a message; undefined for text that is not JSON, or that contains more values than any operation may. */
 function parseMessage(text: string, { maxVariables, acceptsIds }: MessageSettings): unknown {
   try {
     assertJsonTextWithinLimits(text, maxVariables + MAX_OTHER_VALUES);

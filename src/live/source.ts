@@ -195,10 +195,7 @@ function onSourceOpen(
   started.then(() => consumer.onStarted()).catch(() => undefined);
 }
 
-/**
- * Counts the release instead of awaiting it: `return` of an async generator waits for a pending `await` in
- * it.
- */
+/** Counts the release instead of awaiting it: `return` of an async generator waits for a pending `await` in it. */
 export function returnIterator(
   iterator: Pick<AsyncIterator<unknown>, 'return'>,
   consumer: Pick<EventConsumer, 'abort'>,

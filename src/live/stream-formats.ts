@@ -56,9 +56,7 @@ export const SERVER_SENT_EVENTS: StreamFormat = {
 const REFUSED_ENVELOPE = partEnvelope(REFUSED_PART);
 const FAILED_ENVELOPE = partEnvelope(FAILED_PART);
 
-/**
- * Apollo's multipart subscription protocol. Errors next to `payload` are fatal errors of the subscription.
- */
+/** Apollo's multipart subscription protocol. Errors next to `payload` are fatal errors of the subscription. */
 export const MULTIPART_SUBSCRIPTION: StreamFormat = {
   protocol: 'multipart',
   framing: RESULT_PART,

@@ -19,10 +19,7 @@ interface Upgrade {
   readonly bytesWritten: number;
 }
 
-/**
- * Milliseconds that other listeners have to respond to an upgrade of another path: many respond
- * asynchronously.
- */
+/** Milliseconds that other listeners have to respond to an upgrade of another path: many respond asynchronously. */
 const UNCLAIMED_TIMEOUT = 10_000;
 
 /** One router for each server, for all paths that are attached to it. */
@@ -235,10 +232,7 @@ export function rejectUpgrade(
   socket.end(`${lines.join('\r\n')}\r\n\r\n${text}`);
 }
 
-/**
- * Destroys the socket after the response was written. Frames are read until then: unread data would cause a
- * reset.
- */
+/** Destroys the socket after the response was written. Frames are read until then: unread data would cause a reset. */
 export function destroyWhenWritten(socket: Duplex): void {
   socket.once('finish', () => socket.destroy());
   socket.resume();
@@ -261,10 +255,7 @@ export function createUpgradeResponse(req: IncomingMessage, socket: Duplex): Ser
   }
 }
 
-/**
- * Whether an earlier request has no response yet. The socket is then destroyed, since two responses would be
- * mixed.
- */
+/** Whether an earlier request has no response yet. The socket is then destroyed, since two responses would be mixed. */
 function hasPendingResponse(req: IncomingMessage, socket: Duplex): boolean {
   const res = createUpgradeResponse(req, socket);
   res?.detachSocket(socket as Socket);

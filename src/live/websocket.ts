@@ -125,9 +125,7 @@ function isCloseCode(code: unknown): boolean {
 /** Milliseconds between two steps of a drain. */
 const DRAIN_STEP = 50;
 
-/**
- * Closes all connections over a period of `drain` milliseconds, because clients reconnect soon after a 1001.
- */
+/** Closes all connections over a period of `drain` milliseconds, because clients reconnect soon after a 1001. */
 async function drainEndpoint(endpoint: WebSocketEndpoint, drain: number): Promise<void> {
   const connections = [...endpoint.connections];
   const started = performance.now();

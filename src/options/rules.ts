@@ -99,9 +99,7 @@ export function optionError({ name, page }: OptionScope, message: string): TypeE
   return Object.assign(error, { code: 'ERR_OPTION' });
 }
 
-/**
- * Creates the TypeError for an unknown option: with its replacement, the closest name, or the known names.
- */
+/** Creates the TypeError for an unknown option: with its replacement, the closest name, or the known names. */
 export function unknownOption(
   scope: OptionScope,
   name: string,
@@ -120,9 +118,7 @@ function quoted({ within }: OptionScope, name: string): string {
   return within === undefined ? `"${name}"` : `"${within}.${name}"`;
 }
 
-/**
- * One option: its default, a test of its value, and a description of the accepted values for error messages.
- */
+/** One option: its default, a test of its value, and a description of the accepted values for error messages. */
 export interface Rule<T> {
   readonly fallback: T;
   readonly accepts: Accepts;

@@ -20,9 +20,7 @@ export class RecordedTopic extends Topic {
   readonly #cursor: (id: string) => string;
   /** The streams that have reached the position of the topic and get its events. */
   readonly #live = new Set<Queue>();
-  /**
-   * The id of the last event that was delivered to the live streams. Undefined until the topic has started.
-   */
+  /** The id of the last event that was delivered to the live streams. Undefined until the topic has started. */
   #position: string | undefined;
   /** The events that recovery has delivered and that may still arrive as messages. */
   readonly #recovered = new Set<string>();

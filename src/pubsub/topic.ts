@@ -178,10 +178,7 @@ export class EventQueue<T> implements EventStream<T> {
     }
   }
 
-  /**
-   * Ends the queue of a consumer that has stopped reading. Returns true when the queue needs no further
-   * check.
-   */
+  /** Ends the queue of a consumer that has stopped reading. Returns true when the queue needs no further check. */
   check(): boolean {
     const { maxBufferedEvents } = this.#limits;
     if (!this.#open || this.length <= maxBufferedEvents) return true;

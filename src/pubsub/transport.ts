@@ -27,9 +27,7 @@ export interface Transport {
 
 /** Callbacks of a transport. */
 export interface TransportEvents {
-  /**
-   * A message has arrived. `size` returns its length as JSON. A message that is in the history has a `link`.
-   */
+  /** A message has arrived. `size` returns its length as JSON. A message that is in the history has a `link`. */
   message(channel: string, payload: unknown, size: () => number, link?: EventLink): void;
   /** Messages of the channel arrive from now on. */
   subscribed(channel: string): void;

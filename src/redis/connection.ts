@@ -65,10 +65,7 @@ export class RedisConnection implements RedisCommands {
   readonly #period: number;
   readonly #timer: NodeJS.Timeout;
   #inFlight = 0;
-  /**
-   * Checks without an expected reply. A count of checks does not mistake a blocked event loop for a silent
-   * Redis.
-   */
+  /** Checks without an expected reply. A count of checks does not mistake a blocked event loop for a silent Redis. */
   #silentChecks = 0;
   #idleChecks = 0;
   #timedOut = false;

@@ -31,9 +31,7 @@ export interface LoadedFile {
   readonly deltas: FileDeltas | undefined;
   /** The argument of the `setHeaders` option; undefined without the option. */
   readonly stats: Stats | undefined;
-  /**
-   * Whether another write could leave the timestamps unchanged; the next request then reads the file again.
-   */
+  /** Whether another write could leave the timestamps unchanged; the next request then reads the file again. */
   readonly isRacilyClean: boolean;
   /** The latest ctime of the files, in milliseconds since the epoch. */
   readonly changedAt: number;
@@ -74,9 +72,7 @@ export interface Metadata {
   readonly page?: HeaderList | undefined;
 }
 
-/**
- * One representation. Its headers are built for each response: prebuilt ones would take 400 bytes per file.
- */
+/** One representation. Its headers are built for each response: prebuilt ones would take 400 bytes per file. */
 export class Representation implements Validators {
   readonly metadata: Metadata;
   /** The file on disk. */
@@ -144,10 +140,7 @@ export class Representation implements Validators {
   }
 }
 
-/**
- * Creates the representation of a coding. Only the compressor keeps bodies, so it lives as long as its
- * response.
- */
+/** Creates the representation of a coding. Only the compressor keeps bodies, so it lives as long as its response. */
 export function encodedRepresentation(
   { metadata, path, realPath, version, modified }: Representation,
   coding: string,
@@ -172,10 +165,7 @@ interface RepresentationValidators extends Validators {
 /** The file that a representation describes. */
 type RepresentationSource = Pick<Representation, 'path' | 'realPath' | 'version' | 'body'>;
 
-/**
- * Adds the coding to an ETag: ETags of two codings must differ even if their bytes do not (RFC 9110
- * §8.8.3.3).
- */
+/** Adds the coding to an ETag: ETags of two codings must differ even if their bytes do not (RFC 9110 §8.8.3.3). */
 export function etagForCoding(etag: string, coding: string | undefined): string {
   return coding === undefined ? etag : etag.replace(/"$/, `-${coding}"`);
 }

@@ -71,10 +71,7 @@ export class Coalescer {
     for (const waiter of unchanged) finishIsolated(waiter, undefined, waiter.entry.file);
   };
 
-  /**
-   * Checks entries on the event loop, adds their requests to `unchanged`, and leaves the others to the thread
-   * pool.
-   */
+  /** Checks entries on the event loop, adds their requests to `unchanged`, and leaves the others to the thread pool. */
   #checkChunk(entries: readonly CacheEntry[], unchanged: Waiter[]): void {
     const { breaker } = this.#context;
     const startedAt = performance.now();
@@ -130,9 +127,7 @@ function takeWaiting(entry: CacheEntry): Waiter[] {
   return waiters;
 }
 
-/**
- * Continues one request. An exception of its handlers must not leave the other requests without a response.
- */
+/** Continues one request. An exception of its handlers must not leave the other requests without a response. */
 function finishIsolated(waiter: Waiter, error: unknown, result: LoadResult | undefined): void {
   try {
     waiter.asyncScope.runInAsyncScope(waiter.onChecked, waiter, error, result);

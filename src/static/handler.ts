@@ -142,9 +142,7 @@ function refuseMethod(request: RequestTriple, settings: StaticSettings): void {
   else sendStatus(request, 405, { Allow: 'GET, HEAD' });
 }
 
-/**
- * Returns the decoded URL path below the mount; undefined when this function has responded or called `next`.
- */
+/** Returns the decoded URL path below the mount; undefined when this function has responded or called `next`. */
 function acceptPath(request: RequestTriple, settings: StaticSettings): string | undefined {
   const parsed = parseRequestPath(targetOf(request.req), settings);
   if ('refusal' in parsed) return void passThrough(request, parsed.refusal, settings);
@@ -174,9 +172,7 @@ interface ServeContext {
   readonly listings: Listings | undefined;
 }
 
-/**
- * A request that is served from the cache. The coalescer calls `onChecked` after it has checked the entry.
- */
+/** A request that is served from the cache. The coalescer calls `onChecked` after it has checked the entry. */
 export class FileRequest implements Waiter, RequestTriple {
   readonly req: ConnectRequest;
   readonly res: ServerResponse;

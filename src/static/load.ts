@@ -266,10 +266,7 @@ interface FoundFile {
   readonly dependencies: readonly Dependency[];
 }
 
-/**
- * Finds the file for a URL path: the path itself, an index file for `dir/`, or the path with an extension
- * added.
- */
+/** Finds the file for a URL path: the path itself, an index file for `dir/`, or the path with an extension added. */
 async function findFile(
   files: Files,
   urlPath: string,
@@ -334,10 +331,7 @@ export interface Snapshot {
   readonly isRacilyClean: boolean;
 }
 
-/**
- * Reads one version of an open file, with its bytes when it is small; undefined when the file changed
- * meanwhile.
- */
+/** Reads one version of an open file, with its bytes when it is small; undefined when the file changed meanwhile. */
 export async function takeSnapshot(
   file: OpenedFile,
   settings: StaticSettings,
@@ -395,10 +389,7 @@ interface FileToRepresent {
   readonly snapshot: Snapshot;
 }
 
-/**
- * Finds the compressed copies of a file in the order of the option, and all paths whose stat decided the
- * result.
- */
+/** Finds the compressed copies of a file in the order of the option, and all paths whose stat decided the result. */
 async function findPrecompressed(
   files: Files,
   path: string,

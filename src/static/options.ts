@@ -57,9 +57,7 @@ const HASHED_FILES: Readonly<Record<string, RegExp>> = {
   angular: /\/[^/]*-[A-Z2-7]{8}\.m?(?:js|css)(?:\.map)?$|\/media\/[^/]*-[A-Z2-7]{8}\.\w+$/,
 };
 
-/**
- * Returns the `Cache-Control` value for a file, given as its path below the root; undefined sends no header.
- */
+/** Returns the `Cache-Control` value for a file, given as its path below the root; undefined sends no header. */
 type FileCacheControl = (filePath: string) => string | undefined;
 
 const ACCEPTED_CACHE_CONTROL =

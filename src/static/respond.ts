@@ -143,9 +143,7 @@ function sendRepresentation(
   return undefined;
 }
 
-/**
- * Selects the best coding by the client's weights, then by our order; undefined when the client accepts none.
- */
+/** Selects the best coding by the client's weights, then by our order; undefined when the client accepts none. */
 function negotiateCoding(file: LoadedFile, header: string | undefined): Representation | undefined {
   if (file.precompressed.length === 0) return file.uncompressed;
   const weightOf = parseAcceptEncoding(header);
@@ -176,9 +174,7 @@ function effectiveValidators(
   };
 }
 
-/**
- * Returns the ranges to send; undefined for the whole file. Range is defined for GET only (RFC 9110 §14.2).
- */
+/** Returns the ranges to send; undefined for the whole file. Range is defined for GET only (RFC 9110 §14.2). */
 function requestedRanges(
   { req, res }: FileRequest,
   { metadata }: Representation,
@@ -332,9 +328,7 @@ export function failResponse({ res, next }: RequestTriple, error: unknown): void
   else next(toError(error));
 }
 
-/**
- * Names of headers that earlier middleware has set, in lower case; undefined if the response is unchanged.
- */
+/** Names of headers that earlier middleware has set, in lower case; undefined if the response is unchanged. */
 type PresetHeaders = readonly string[] | undefined;
 
 /**
@@ -348,9 +342,7 @@ function presetHeadersOf(res: ServerResponse): PresetHeaders {
   return isUntouched ? undefined : names;
 }
 
-/**
- * Sets the status and the headers. Keeps headers that are already set, except framing headers of the body.
- */
+/** Sets the status and the headers. Keeps headers that are already set, except framing headers of the body. */
 export function setResponseHeaders(
   res: ServerResponse,
   status: number,
@@ -497,10 +489,7 @@ export function sendOutOfResources(request: Pick<RequestTriple, 'req' | 'res'>, 
   sendUnavailable(request);
 }
 
-/**
- * Whether the client has disconnected. In the HTTP/2 compatibility API the socket is then missing or
- * destroyed.
- */
+/** Whether the client has disconnected. In the HTTP/2 compatibility API the socket is then missing or destroyed. */
 export function isAborted(res: ServerResponse): boolean {
   return isConnectionLost(res) || ('stream' in res && res.socket?.destroyed !== false);
 }

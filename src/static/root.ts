@@ -58,10 +58,7 @@ export function assertPages(root: RootDirectory, pages: Pick<StaticSettings, 'fa
 
 const SYNC_STAT = { bigint: true, throwIfNoEntry: false } as const;
 
-/**
- * The directory that a middleware serves. Its path may be a symbolic link that a deployment switches at any
- * time.
- */
+/** The directory that a middleware serves. Its path may be a symbolic link that a deployment switches at any time. */
 export class RootDirectory implements Files {
   readonly path: string;
   /** The device of the directory if the kernel caches its inodes; undefined for other file systems. */
@@ -378,9 +375,7 @@ async function isOpenAt(fd: number, realPath: string, actual: string | undefined
   return sameVersion(opened, atPath) && (await realpath(realPath)) === realPath;
 }
 
-/**
- * Returns the path without symbolic links, and refuses files outside the root and other spellings of a name.
- */
+/** Returns the path without symbolic links, and refuses files outside the root and other spellings of a name. */
 async function resolveInsideRoot(
   root: RootDirectory,
   path: string,
@@ -531,9 +526,7 @@ export function statOrUndefined(
   });
 }
 
-/**
- * The stat fields that identify one version of a file: a write or a replacement changes at least one of them.
- */
+/** The stat fields that identify one version of a file: a write or a replacement changes at least one of them. */
 export type FileVersion = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'> & {
   /** The version of a file of a source, which has no inode. */
   readonly id?: string;

@@ -184,9 +184,7 @@ const describe = (info: UploadedFileInfo): string => `The file ${nameOf(info)}`;
 const nameOf = ({ filename, fieldName }: UploadedFileInfo): string =>
   `${formatValue(filename)} (part ${formatValue(fieldName)})`;
 
-/**
- * Converts an error for readers. With the option `streaming`, a file may be refused while resolvers read it.
- */
+/** Converts an error for readers. With the option `streaming`, a file may be refused while resolvers read it. */
 function readerError(error: Error): Error {
   if (!(error instanceof HttpError)) return error;
   const extensions = { code: error.code, http: { status: error.status } };

@@ -144,9 +144,7 @@ function checkHeaders(req: IncomingMessage, maxRequestBytes: number): string {
   return type;
 }
 
-/**
- * Returns the whole body if earlier middleware has stored it: `rawBody` of cloud functions, `express.raw`.
- */
+/** Returns the whole body if earlier middleware has stored it: `rawBody` of cloud functions, `express.raw`. */
 function bufferedBody(req: IncomingMessage): Buffer | undefined {
   const { body, rawBody } = req as ConnectRequest & { rawBody?: unknown };
   const buffered = [rawBody, body].find((value) => Buffer.isBuffer(value));
@@ -158,10 +156,7 @@ function bufferedBody(req: IncomingMessage): Buffer | undefined {
   return buffered;
 }
 
-/**
- * Like `req.pipe(input)`, with a limit and with errors that go to the form. Returns the function that stops
- * it.
- */
+/** Like `req.pipe(input)`, with a limit and with errors that go to the form. Returns the function that stops it. */
 function pipeBody(req: IncomingMessage, input: Writable, form: Form, maxBytes: number): () => void {
   let received = 0;
   const onData = (chunk: Buffer): void => {

@@ -311,13 +311,9 @@ function dropBytes(chunks: Buffer[], bytes: number): void {
   if (left > 0) chunks[0] = (chunks[0] as Buffer).subarray(left);
 }
 
-/**
- * Linux's `__O_TMPFILE`, for which Node has no constant; the kernel requires it together with O_DIRECTORY.
- */
+/** Linux's `__O_TMPFILE`, for which Node has no constant; the kernel requires it together with O_DIRECTORY. */
 const TMPFILE = 0o20000000 | constants.O_DIRECTORY | constants.O_RDWR;
-/**
- * libuv's UV_FS_O_TEMPORARY: Windows deletes the file when its last handle closes, however the process ends.
- */
+/** libuv's UV_FS_O_TEMPORARY: Windows deletes the file when its last handle closes, however the process ends. */
 const DELETE_ON_CLOSE = 0x40 | constants.O_RDWR | constants.O_CREAT | constants.O_EXCL;
 const EXCLUSIVE = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL;
 const OWNER_ONLY = 0o600;
