@@ -413,7 +413,7 @@ function unusable(channel: string): string | undefined {
 const isQueryable = (client: object): client is Pick<PostgresPool, 'query'> =>
   isObject(client) && isFunction(client['query']);
 
-export interface PostgresSettings {
+interface PostgresSettings {
   readonly pool: PostgresPool;
   readonly schema: string;
   readonly create: boolean;
