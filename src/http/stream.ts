@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Http2Stream } from 'node:http2';
 import type { Transform, Writable } from 'node:stream';
-import { destroyIncomplete, isAborted, withVary } from './reply.ts';
+import { destroyIncomplete, isAborted, removeLifetime, withVary } from './reply.ts';
 
 /** Members that the package `compression` and HTTP/2 add to responses. */
 interface Extensions {
@@ -70,7 +70,10 @@ export class StreamWriter {
     const res = this.#res;
     res.statusCode = status;
     res.setHeader('content-type', this.#framing.contentType);
-    res.setHeader('cache-control', withNoTransform(res.getHeader('cache-control')));
+    // What other code has set for results is not for events, and an error may still follow.
+    removeLifetime(res);
+    // A compressor would delay messages (RFC 9111 §5.2.2.6).
+    res.setHeader('cache-control', 'no-store, no-transform');
     res.setHeader('vary', withVary(res.getHeader('vary'), 'Accept'));
     res.setHeader('x-content-type-options', 'nosniff');
     res.setHeader('x-accel-buffering', 'no');
@@ -181,12 +184,6 @@ export class StreamWriter {
 
 /** Whether the response writes to a socket. The socket of an HTTP/2 response belongs to all its streams. */
 const isHttp1 = ({ req }: ServerResponse): boolean => req === undefined || req.httpVersionMajor < 2;
-
-/** Adds `no-transform` to the application's value (RFC 9111 §5.2.2.6): a compressor would delay messages. */
-function withNoTransform(own: number | string | string[] | undefined): string {
-  const value = String(own ?? 'no-store');
-  return /\bno-transform\b/i.test(value) ? value : `${value}, no-transform`;
-}
 
 /** A streaming response whose payloads come from an async iterable. */
 interface PayloadStream {

@@ -113,17 +113,19 @@ describe('streamPayloads', () => {
     },
   );
 
-  it('streamPayloads keeps the Cache-Control and Vary that the application has set', async () => {
+  it('streamPayloads keeps the Vary that other code has set, and no lifetime or validator', async () => {
     const source = payloadSource();
     const { port } = await serve(source, {
       listener: (run) => (req, res) => {
-        res.setHeader('cache-control', 'private');
+        for (const name of ['cache-control', 'cdn-cache-control']) res.setHeader(name, 'public, max-age=60');
+        res.setHeader('etag', '"1"');
         res.setHeader('vary', 'Origin');
         run(req, res);
       },
     });
     const { res } = await get(port);
-    expect(res.headers).toMatchObject({ 'cache-control': 'private, no-transform', vary: 'Origin, Accept' });
+    expect(res.headers).toMatchObject({ 'cache-control': 'no-store, no-transform', vary: 'Origin, Accept' });
+    for (const name of ['cdn-cache-control', 'etag']) expect(res.headers).not.toHaveProperty(name);
   });
 
   it('streamPayloads returns the source when the client disconnects between payloads', async () => {
