@@ -418,11 +418,18 @@ export const executeIncrementally: IncrementalEngine = (operation, settings, for
     const args = executionArgs(executed, inputs, settings);
     const { caching } = settings;
     const track = caching && createTracker(caching, inputs);
-    const onResult = (returned: ExecutionResult | IncrementalResults): ExecutionOutcome =>
+    const onResult = (returned: ExecutionResult | IncrementalResults): ExecutionOutcome => {
+      const isHalted = operation.errorMode === 'HALT';
       // An operation whose directives are all disabled has an ordinary result.
-      'initialResult' in returned
-        ? outcomeOfPayloads(returned, settings, inputs)
-        : outcomeFromResult(returned, settings, inputs);
+      if (!('initialResult' in returned))
+        return outcomeFromResult(isHalted ? toHalted(returned) : returned, settings, inputs);
+      const { initialResult, subsequentResults } = returned;
+      if (!isHalted || initialResult.errors === undefined)
+        return outcomeOfPayloads(returned, settings, inputs);
+      subsequentResults.return().catch(() => undefined);
+      const { errors } = initialResult;
+      return outcomeFromResult(toHalted({ errors, data: null }), settings, inputs);
+    };
     const result = executeGuarded(execute, args, {
       track,
       caller: callerOf(settings, inputs),
