@@ -5,7 +5,14 @@ import { addVary, type Headers, writeReply } from '../http/reply.ts';
 import { etagOfBytes } from './hash.ts';
 import type { Files } from './load.ts';
 import type { StaticSettings } from './options.ts';
-import { isFinished, mountSegmentWithoutSlash, type RequestTriple, redirectToSlash } from './respond.ts';
+import {
+  isFinished,
+  mountSegmentWithoutSlash,
+  presetStatus,
+  type RequestTriple,
+  redirectToSlash,
+  sendStatus,
+} from './respond.ts';
 import { readFolder, type TreeEntry } from './tree.ts';
 
 // A longer list is cut: each entry costs a stat.
@@ -70,11 +77,13 @@ export class Listings {
       'X-Content-Type-Options': 'nosniff',
     };
     if (!isJson) headers['Content-Security-Policy'] = POLICY;
-    const result = checkPreconditions(req.headers, { tag, modified: undefined });
-    if (result === 'proceed') writeReply(req, res, { status: 200, headers, body });
+    const status = presetStatus(request, res.statusCode);
+    const result = status === 200 ? checkPreconditions(req.headers, { tag, modified: undefined }) : 'proceed';
+    if (result === 'proceed') writeReply(req, res, { status, headers, body });
+    else if (result === 'failed') sendStatus(request, 412);
     else {
       delete headers['Content-Type'];
-      writeReply(req, res, { status: result === 'failed' ? 412 : 304, headers, body: undefined });
+      writeReply(req, res, { status: 304, headers, body: undefined });
     }
     return true;
   }

@@ -92,7 +92,7 @@ export function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | u
  * The status that earlier middleware or `setHeaders` has set. Koa sets 404 for every request before its middleware; a request of
  * Connect and Express has an `originalUrl`.
  */
-function presetStatus({ req, res }: FileRequest, statusBefore: number): number {
+export function presetStatus({ req, res }: Omit<RequestTriple, 'next'>, statusBefore: number): number {
   const isDefaultOfKoa = statusBefore === 404 && res.statusCode === 404 && req.originalUrl === undefined;
   return isDefaultOfKoa ? 200 : res.statusCode;
 }

@@ -240,6 +240,27 @@ it('staticFiles sends no lifetime and no validator that other code has set with 
   }
 });
 
+it('staticFiles lists a folder with the status of other code, and sends no lifetime with a 412', async () => {
+  const folder = makeFolder({ 'a.txt': 'a' });
+  const files = staticFiles(folder, { listing: true });
+  const port = await listen(
+    express()
+      .use((req, res, next) => {
+        res.set('CDN-Cache-Control', 'max-age=60');
+        if (req.query['status'] !== undefined) res.status(503);
+        next();
+      })
+      .use(files),
+  );
+  const { headers } = await get(port, '/');
+  const known = { 'If-None-Match': headers.etag as string };
+  expect([(await get(port, '/', known)).status, (await get(port, '/?status', known)).status]).toEqual([
+    304, 503,
+  ]);
+  const failed = await get(port, '/', { 'If-Match': '"other"' });
+  expect([failed.status, failed.headers['cdn-cache-control']]).toEqual([412, undefined]);
+});
+
 it('staticFiles keeps the Vary of other code with a 406', async () => {
   const forOrigin: express.RequestHandler = (_req, res, next) => {
     res.vary('Origin');
