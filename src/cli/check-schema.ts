@@ -22,6 +22,7 @@ import {
   valueFromASTUntyped,
 } from 'graphql';
 import { optionalExport } from '../execution/graphql-version.ts';
+import { getOrCreate } from '../options/rules.ts';
 import { readUsageFile, type UsageCounts } from '../usage/report.ts';
 import { readSchema } from './read-schema.ts';
 
@@ -103,8 +104,7 @@ function usesOf({ days }: UsageCounts): Uses {
   for (const [day, clients] of days) {
     for (const [client, { coordinates }] of clients) {
       for (const [coordinate, count] of coordinates) {
-        const byClient = uses.get(coordinate) ?? new Map<string, ClientUse>();
-        uses.set(coordinate, byClient);
+        const byClient = getOrCreate(uses, coordinate, () => new Map<string, ClientUse>());
         const { operations = 0, last = day } = byClient.get(client) ?? {};
         byClient.set(client, { client, operations: operations + count, last: last > day ? last : day });
       }

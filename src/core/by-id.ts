@@ -25,6 +25,7 @@ import {
   isFunction,
   isObject,
   isOneOf,
+  isPathOrUrl,
   isString,
   optionError,
   type Rules,
@@ -286,12 +287,10 @@ interface Given {
   readonly timeouts: unknown;
 }
 
-const isPath = isEither((value) => isString(value) && value !== '', isFileUrl);
-
 const rules: Rules<Given> = {
   from: rule<unknown>(
     undefined,
-    isEither(isPath, isObject, isFunction),
+    isEither(isPathOrUrl, isObject, isFunction),
     'the path of a file or directory, an object or Map of texts by id, or a function of the id',
   ),
   only: rule<DocumentSettings['only']>(
@@ -361,10 +360,6 @@ function sourceOf(from: unknown): TrustedSource {
 }
 
 const toPath = (path: string | URL): string => (isString(path) ? resolve(path) : fileURLToPath(path));
-
-function isFileUrl(value: unknown): boolean {
-  return value instanceof URL && value.protocol === 'file:';
-}
 
 type Prepared = PreparedOperation | RequestError;
 

@@ -238,8 +238,7 @@ function visitSpread(
   if (fragment === undefined || !applies(collection, fragment)) return;
   const created = usageOf(collection, spread, enclosing);
   const usage = created ?? enclosing;
-  const visited = collection.visited.get(spread.name.value) ?? new Set();
-  collection.visited.set(spread.name.value, visited);
+  const visited = getOrCreate(collection.visited, spread.name.value, () => new Set());
   if (visited.has(undefined) || visited.has(usage?.directive)) return;
   visited.add(usage?.directive);
   if (created !== undefined) collection.usages.push(created);

@@ -197,11 +197,6 @@ for (const [character, letter] of ['\bb', '\tt', '\nn', '\ff', '\rr', '""', '\\\
   ESCAPES[(character as string).charCodeAt(0)] = (letter as string).charCodeAt(0);
 }
 
-/** A method of ES2024, which the type definitions of the compile target do not contain. */
-interface WellFormed {
-  isWellFormed(): boolean;
-}
-
 /** Writes a long string as JSON: one native write of its UTF-8, then escapes where bytes need them. */
 function writeLongString(sink: Sink, text: string): void {
   const { length } = text;
@@ -216,8 +211,8 @@ function writeLongString(sink: Sink, text: string): void {
 
 /** Finishes a text that is not ASCII, of which the first write has stored `written` bytes. */
 function writeNonAscii(sink: Sink, text: string, written: number): void {
-  // A lone surrogate has no UTF-8 form; JSON.stringify escapes it.
-  if (!(text as string & WellFormed).isWellFormed()) {
+  // A lone surrogate has no UTF-8 form; JSON.stringify escapes it. The compile target has no ES2024.
+  if (!(text as string & { isWellFormed(): boolean }).isWellFormed()) {
     writeJson(sink, JSON.stringify(text));
     return;
   }

@@ -4,7 +4,7 @@ import type { ConnectRequest, MaybePromise } from '../../types/connect.ts';
 import type { GraphiQLOption } from '../../types/graphiql.ts';
 import { LazyPackage } from '../http/lazy-package.ts';
 import { createNegotiator } from '../http/negotiation.ts';
-import { addVary, type Headers, type Reply, writeReply } from '../http/reply.ts';
+import { addVary, type Headers, NO_STORE, type Reply, writeReply } from '../http/reply.ts';
 import { pathOf, withoutSlash } from '../http/routing.ts';
 import { formatValue, getOrCreate, optionError } from '../options/rules.ts';
 import { GRAPHIQL_OPTIONS } from '../options/scopes.ts';
@@ -140,15 +140,14 @@ function exactRouteError(path: string): Reply {
 <p>The GraphQL API works on this route.</p>
 </html>
 `;
-  return { status: 500, headers: ERROR_HEADERS, body };
+  const policy = "default-src 'none'; frame-ancestors 'none'";
+  const headers = {
+    ...NO_STORE,
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': policy,
+  };
+  return { status: 500, headers, body };
 }
-
-const ERROR_HEADERS = {
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-  'cache-control': 'no-store',
-  'x-content-type-options': 'nosniff',
-};
 
 /** Whether the route of a request also matches a file below the path of the request. */
 function matchesBelow(req: ConnectRequest, file: string): boolean {

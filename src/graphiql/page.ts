@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gzip } from 'node:zlib';
 import { checkPreconditions } from '../http/conditions.ts';
 import { parseAcceptEncoding } from '../http/negotiation.ts';
-import { type Reply, writeReply } from '../http/reply.ts';
+import { NO_STORE, type Reply, writeReply } from '../http/reply.ts';
 import type { GraphiQLSettings } from './options.ts';
 
 /** The folder below the page from which its files are served. */
@@ -221,11 +221,7 @@ async function recode(brotli: Buffer, coding: Coding): Promise<Buffer> {
   return coding === 'gzip' ? compressGzip(plain) : plain;
 }
 
-const TEXT = {
-  'content-type': 'text/plain; charset=utf-8',
-  'cache-control': 'no-store',
-  'x-content-type-options': 'nosniff',
-};
+const TEXT = { ...NO_STORE, 'content-type': 'text/plain; charset=utf-8' };
 const NOT_FOUND: Reply = { status: 404, headers: TEXT, body: 'Not Found' };
 const PRECONDITION_FAILED: Reply = { status: 412, headers: TEXT, body: 'Precondition Failed' };
 const NOT_ACCEPTABLE: Reply = {

@@ -33,6 +33,7 @@ import {
   HttpError,
   isAborted,
   isQueued,
+  NO_STORE,
   type Reply,
   startedBefore,
   toError,
@@ -433,11 +434,7 @@ const MASKED_BODY = JSON.stringify({ errors: [{ message: MASKED, extensions: { c
 /** The response if the response to an error has failed too. */
 const MASKED_ERROR: Reply = {
   status: 500,
-  headers: {
-    'content-type': 'application/json; charset=utf-8',
-    'x-content-type-options': 'nosniff',
-    'cache-control': 'no-store',
-  },
+  headers: { ...NO_STORE, 'content-type': 'application/json; charset=utf-8' },
   body: MASKED_BODY,
 };
 

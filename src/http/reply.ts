@@ -9,6 +9,12 @@ import { readError, writeLog } from '../diagnostics/logging.ts';
 /** Headers of a reply, by lower-case name. */
 export type Headers = Record<string, string>;
 
+/** The headers of a reply that no cache may store, and whose type no browser may guess. */
+export const NO_STORE: Readonly<Headers> = {
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+};
+
 /**
  * An error that the client may see: the status and headers of the response, and a message. It is a client's mistake,
  * unless it has a `cause`. Code that sets a cause also reports it.

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise, Middleware, NextFunction } from '../../types/connect.ts';
 import type { InspectOptions } from '../../types/inspect.ts';
 import { isDevelopment, noteInspectOff } from '../diagnostics/logging.ts';
-import { type Reply, toError, wasStarted, withVary, writeReply } from '../http/reply.ts';
+import { NO_STORE, type Reply, toError, wasStarted, withVary, writeReply } from '../http/reply.ts';
 import { pathOf } from '../http/routing.ts';
 import { isString, optionalFunction, resolveOptions, rule, wrongReturnValue } from '../options/rules.ts';
 import { INSPECT_OPTIONS } from '../options/scopes.ts';
@@ -66,17 +66,15 @@ function prefersJson({ headers: { accept = '' } }: ConnectRequest): boolean {
   return accept.includes('application/json') && !accept.includes('text/html');
 }
 
-const HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
-
 const jsonOf = (recorder: Recorder): Reply => ({
   status: 200,
-  headers: { ...HEADERS, 'content-type': 'application/json; charset=utf-8' },
+  headers: { ...NO_STORE, 'content-type': 'application/json; charset=utf-8' },
   body: JSON.stringify(recorder.read()),
 });
 
 const FORBIDDEN: Reply = {
   status: 403,
-  headers: { ...HEADERS, 'content-type': 'text/plain; charset=utf-8' },
+  headers: { ...NO_STORE, 'content-type': 'text/plain; charset=utf-8' },
   body: 'The guard of inspect does not allow this request\n',
 };
 

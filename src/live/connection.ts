@@ -238,8 +238,7 @@ export class Connection implements LiveConnection {
     }
     this.#refusals = 0;
     this.#operationBytes += bytes;
-    const request = { key, params, bytes, cursorRequest: cursorRequest(payload.extensions) };
-    const operation = new SocketOperation(this, request);
+    const operation = new SocketOperation(this, key, params, bytes, cursorRequest(payload.extensions));
     if (events.operation.hasSubscribers) operation.observe(payload.extensions);
     this.#operations ??= new Map();
     this.#operations.set(key, operation);
@@ -416,16 +415,6 @@ export class Connection implements LiveConnection {
 const hasByteCount = (socket: Duplex | undefined): socket is Duplex & { readonly bytesRead: number } =>
   socket !== undefined && 'bytesRead' in socket;
 
-/** The message that starts an operation. */
-interface SocketOperationRequest {
-  /** The client's id as JSON. */
-  readonly key: string;
-  readonly params: GraphQLParams;
-  /** The estimated memory of the document and variables. */
-  readonly bytes: number;
-  readonly cursorRequest: CursorRequest | undefined;
-}
-
 /** An operation of a WebSocket client. It is the envelope of its own results. */
 export class SocketOperation extends LiveOperation implements Envelope {
   readonly client: Connection;
@@ -436,7 +425,13 @@ export class SocketOperation extends LiveOperation implements Envelope {
   readonly bytes: number;
   #hasEnded = false;
 
-  constructor(client: Connection, { key, params, bytes, cursorRequest }: SocketOperationRequest) {
+  constructor(
+    client: Connection,
+    key: string,
+    params: GraphQLParams,
+    bytes: number,
+    cursorRequest: CursorRequest | undefined,
+  ) {
     super(params, cursorRequest);
     this.client = client;
     this.key = key;

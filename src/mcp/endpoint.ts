@@ -12,6 +12,7 @@ import { createBodyReader, drainRequest, isParsed } from '../http/body.ts';
 import {
   destroyIncomplete,
   HttpError,
+  NO_STORE,
   type Reply,
   startedBefore,
   toError,
@@ -31,6 +32,7 @@ import {
   isListOf,
   isObject,
   isOrigin,
+  isPath,
   isString,
   optionError,
   type Rules,
@@ -73,11 +75,7 @@ const rules: Rules<McpSettings> = {
     'an object with a list of URLs "authorizationServers"',
   ),
   search: flag(false),
-  prompts: rule<string | undefined>(
-    undefined,
-    (value) => isString(value) && value !== '',
-    'the path of a directory',
-  ),
+  prompts: rule<string | undefined>(undefined, isPath, 'the path of a directory'),
   variablesFromHeaders: rule<Readonly<Record<string, string>>>(
     {},
     (value) => isObject(value) && Object.values(value).every(isString),
@@ -249,7 +247,7 @@ class Endpoint {
       ...(scopes.size > 0 ? { scopes_supported: [...scopes] } : undefined),
       bearer_methods_supported: ['header'],
     });
-    return { status: 200, headers: { ...HEADERS, 'content-type': 'application/json' }, body };
+    return { status: 200, headers: { ...NO_STORE, 'content-type': 'application/json' }, body };
   }
 
   #fail(req: IncomingMessage, res: ServerResponse, error: unknown): void {
@@ -277,13 +275,11 @@ const originOf = (request: IncomingMessage): ErrorOrigin => ({
   socket: undefined,
 });
 
-const HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
-
 const forbidden = (message: string): Reply => jsonRpcError(403, message);
 
 function jsonRpcError(status: number, message: string, headers: Record<string, string> = {}): Reply {
   const body = JSON.stringify({ jsonrpc: '2.0', error: { code: -32_000, message }, id: null });
-  return { status, headers: { ...HEADERS, 'content-type': 'application/json', ...headers }, body };
+  return { status, headers: { ...NO_STORE, 'content-type': 'application/json', ...headers }, body };
 }
 
 /** The URL of a request without its query. */
@@ -324,7 +320,7 @@ async function* readChunks(
 
 async function send(res: ServerResponse, { status, headers }: Response, body: AsyncIterable<Uint8Array>) {
   res.statusCode = status;
-  for (const [name, value] of Object.entries(HEADERS)) res.setHeader(name, value);
+  for (const [name, value] of Object.entries(NO_STORE)) res.setHeader(name, value);
   for (const [name, value] of headers) {
     // Of HTTP/1.1 only (RFC 9113 §8.2.2).
     if (name !== 'connection') res.setHeader(name, value);

@@ -283,6 +283,12 @@ export const isSeconds = (value: unknown): boolean => Number.isFinite(value) && 
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** Accepts the path of a file or directory. */
+export const isPath: Accepts = (value) => isString(value) && value !== '';
+/** Accepts a path, or a `file:` URL. */
+export const isPathOrUrl: Accepts = (value) =>
+  isPath(value) || (value instanceof URL && value.protocol === 'file:');
+
 /**
  * Accepts an origin as browsers send it: without a path, also of a scheme such as `capacitor:`, or the opaque
  * origin "null".

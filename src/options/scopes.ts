@@ -11,11 +11,7 @@ export const STATIC_OPTIONS: OptionScope = {
 export const MEMORY_FILES: OptionScope = { name: 'memoryFiles', page: 'static-files' };
 export const GRAPHQL_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'graphql' };
 export const RESOLVE_MANY: OptionScope = { name: 'extensions.resolveMany', page: 'dataloader' };
-export const CACHING_OPTIONS: OptionScope = {
-  name: 'graphqlHTTP',
-  page: 'caching',
-  within: 'httpCache',
-};
+export const CACHING_OPTIONS: OptionScope = { ...GRAPHQL_OPTIONS, page: 'caching', within: 'httpCache' };
 export const GRAPHIQL_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'graphiql', within: 'graphiql' };
 export const COMPRESS_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'compression', within: 'compress' };
 export const DOCUMENT_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'documents', within: 'documents' };
@@ -23,7 +19,7 @@ export const PERSISTED_QUERY_OPTIONS: OptionScope = { ...DOCUMENT_OPTIONS, withi
 export const UPLOAD_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'uploads', within: 'uploads' };
 export const AUTH_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'authorization', within: 'auth' };
 export const IDEMPOTENCY_OPTIONS: OptionScope = {
-  name: 'graphqlHTTP',
+  ...GRAPHQL_OPTIONS,
   page: 'idempotency',
   within: 'idempotency',
 };

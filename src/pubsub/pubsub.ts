@@ -18,6 +18,7 @@ import {
   isEither,
   isFunction,
   isObject,
+  isPath,
   isString,
   type OptionScope,
   optionError,
@@ -371,7 +372,7 @@ function assertTransport(transport: EventTransport, given: Readonly<Record<strin
 
 const RULES_WITH_FILE: Rules<HistorySettings> = {
   ...HISTORY_RULES,
-  file: rule<string | undefined>(undefined, (value) => isString(value) && value !== '', 'the path of a file'),
+  file: rule<string | undefined>(undefined, isPath, 'the path of a file'),
 };
 
 function resolveHistory(given: unknown, redis: unknown): HistorySettings | undefined {

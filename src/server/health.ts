@@ -14,7 +14,7 @@ import type {
 } from '../../types/server.ts';
 import { debug } from '../diagnostics/logging.ts';
 import { readProcessStats } from '../diagnostics/stats.ts';
-import { wasStarted, writeReply } from '../http/reply.ts';
+import { NO_STORE, wasStarted, writeReply } from '../http/reply.ts';
 import { closeParts } from '../http/server-parts.ts';
 import { delay, type Rules, resolveOptions } from '../options/rules.ts';
 import { SERVER_OPTIONS } from '../options/scopes.ts';
@@ -131,11 +131,7 @@ function send(
   next: NextFunction | undefined,
 ): void {
   if (wasStarted(res, `the server cannot send its state (${report.status})`, next)) return;
-  const headers: Record<string, string> = {
-    'content-type': 'application/json; charset=utf-8',
-    'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
-  };
+  const headers = { ...NO_STORE, 'content-type': 'application/json; charset=utf-8' };
   if (req.method !== 'GET' && req.method !== 'HEAD') {
     writeReply(req, res, { status: 405, headers: { ...headers, allow: 'GET, HEAD' }, body: '' });
     return;
@@ -203,7 +199,6 @@ const STEP = 100;
 /** Sockets get half of the timeout, so that their close frames reach the clients before it ends. */
 const SOCKET_SHARE = 0.5;
 
-/** Closes a server with its parts. Resolves when every connection is closed. */
 /** Milliseconds in which a server that is to be closed accepts connections that arrive without a pause. */
 const LAST_ACCEPTS = 500;
 
@@ -223,6 +218,7 @@ async function acceptWaiting(server: Server): Promise<void> {
   server.off('connection', onConnection);
 }
 
+/** Closes a server with its parts. Resolves when every connection is closed. */
 async function drainServer(
   server: Server & { closeIdleConnections?(): void },
   connections: Connections,

@@ -24,6 +24,7 @@ import {
   isListOf,
   isObject,
   isOneOf,
+  isPath,
   isString,
   type OptionScope,
   oneOf,
@@ -265,7 +266,6 @@ export interface CompressSettings {
   readonly dictionaries: readonly string[] | undefined;
 }
 
-const isPath = (value: unknown): boolean => isString(value) && value !== '';
 const isShare = (value: unknown): boolean => typeof value === 'number' && value > 0 && value <= 1;
 
 type Dictionaries = NonNullable<CompressOptions['dictionaries']>;

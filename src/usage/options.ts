@@ -6,7 +6,7 @@ import { createWarningLog } from '../diagnostics/logging.ts';
 import {
   assertSync,
   delay,
-  isEither,
+  isPathOrUrl,
   isString,
   optionalFunction,
   optionError,
@@ -39,14 +39,8 @@ interface UsageSettings {
   readonly client: ((...args: Parameters<ClientReader>) => unknown) | undefined;
 }
 
-const isFileUrl = (value: unknown): boolean => value instanceof URL && value.protocol === 'file:';
-
 const rules: Rules<UsageSettings> = {
-  file: rule<UsageSettings['file']>(
-    undefined,
-    isEither((value) => isString(value) && value !== '', isFileUrl),
-    'the path of a file, or a file: URL',
-  ),
+  file: rule<UsageSettings['file']>(undefined, isPathOrUrl, 'the path of a file, or a file: URL'),
   redis: redisRule,
   prefix: rule('espalier:usage:', isString, 'a string'),
   write: optionalFunction(),

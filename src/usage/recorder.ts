@@ -130,8 +130,7 @@ export class UsageRecorder implements SchemaUsage {
 
   #add(prepared: PreparedOperation): OperationUsage {
     const { schema, operation } = prepared;
-    const schemaCoordinates = this.#schemas.get(schema) ?? new SchemaCoordinates(schema);
-    this.#schemas.set(schema, schemaCoordinates);
+    const schemaCoordinates = getOrCreate(this.#schemas, schema, () => new SchemaCoordinates(schema));
     const usage = {
       coordinates: schemaCoordinates.ofOperation(prepared),
       inputs: schemaCoordinates.variablesOf(operation),
