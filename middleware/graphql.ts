@@ -17,7 +17,7 @@ import type {
   SchemaSource,
 } from '../types/graphql.ts';
 
-export { idempotentTypeDefs } from '../src/idempotency/options.ts';
+export { idempotentTypeDefs } from '../src/idempotency/directive.ts';
 export { Upload } from '../src/uploads/files.ts';
 export type * from '../types/auth.ts';
 export type * from '../types/caching.ts';
