@@ -105,7 +105,16 @@ export class Oracle {
 
   /** Whether values of an object type are hidden. */
   hides(type: string): boolean {
-    const rules = this.#rulesOfType(this.#schema.getType(type) as GraphQLObjectType);
+    return this.#refuses(this.#rulesOfType(this.#schema.getType(type) as GraphQLObjectType));
+  }
+
+  /** Whether a field is hidden, whatever its value is. */
+  hidesField(parent: GraphQLObjectType, name: string): boolean {
+    const field = parent.getFields()[name];
+    return field !== undefined && this.#refuses(this.#rulesOfField(parent, field));
+  }
+
+  #refuses(rules: readonly string[]): boolean {
     return !rules.every((rule) => isMet(rule, this.#caller));
   }
 
@@ -151,7 +160,7 @@ export class Oracle {
   }
 
   #assert(rules: readonly string[], path: Path): void {
-    if (!rules.every((rule) => isMet(rule, this.#caller))) throw new Hidden(path);
+    if (this.#refuses(rules)) throw new Hidden(path);
   }
 
   #catching(compute: () => unknown): unknown {

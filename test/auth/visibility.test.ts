@@ -1,11 +1,16 @@
 import {
   buildClientSchema,
+  type GraphQLObjectType,
   type GraphQLSchema,
   getIntrospectionQuery,
+  parse,
   printSchema,
   validateSchema,
 } from 'graphql';
 import { visibleSchema } from '../../middleware/auth.ts';
+import { hash, readChoices } from '../engine/choices.ts';
+import { Oracle } from './oracle.ts';
+import { policiesOf, randomCaller, randomSchema } from './random-case.ts';
 import { codes, type Service, schema, scopesOf, serve } from './service.ts';
 
 const policies = (): string[] => [];
@@ -28,6 +33,28 @@ it.each([
   const visible = visibleSchema(schema, scopes, names);
   expect(validateSchema(visible)).toEqual([]);
   expect(printSchema(visible)).toMatchSnapshot();
+});
+
+it('visibleSchema is valid for random schemas and callers, and has no field that its caller may not see', () => {
+  let hidden = 0;
+  for (let seed = 1; seed <= 25; seed++) {
+    const choices = readChoices(Uint8Array.from({ length: 1500 }, (_, index) => hash(String(index), seed)));
+    const whole = randomSchema(choices);
+    const query = whole.getQueryType() as GraphQLObjectType;
+    for (const caller of [undefined, '', 'a', 'a p', randomCaller(choices)]) {
+      const scopes = caller?.split(' ') ?? null;
+      const who = { scopes, policies: policiesOf(scopes) };
+      const visible = visibleSchema(whole, who.scopes, who.policies);
+      expect(validateSchema(visible)).toEqual([]);
+      const oracle = new Oracle(whole, parse('{ __typename }'), {}, who);
+      for (const { name } of Object.values(query.getFields())) {
+        if (!oracle.hidesField(query, name)) continue;
+        hidden++;
+        expect(visible.getQueryType()?.getFields()).not.toHaveProperty(name);
+      }
+    }
+  }
+  expect(hidden).toBeGreaterThan(100);
 });
 
 it('a caller that may see everything has the schema itself', () => {
