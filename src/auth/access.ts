@@ -33,15 +33,21 @@ const UNAUTHENTICATED = 'UNAUTHENTICATED';
 export class Access {
   readonly #caller: Caller;
   readonly #conditions: readonly Condition[];
+  readonly #schema: { readonly schemaId: string } | undefined;
   /** The conditions of the operation that the caller does not meet. */
   readonly #denied: readonly Condition[];
   #key: string | undefined;
   /** Whether a value was refused during the execution. */
   hasRefused = false;
 
-  constructor(caller: Caller, conditions: readonly Condition[]) {
+  constructor(
+    caller: Caller,
+    conditions: readonly Condition[],
+    schema: { readonly schemaId: string } | undefined,
+  ) {
     this.#caller = caller;
     this.#conditions = conditions;
+    this.#schema = schema;
     this.#denied = conditions.filter((each) => !isMet(each, caller));
   }
 
@@ -59,6 +65,11 @@ export class Access {
   get key(): string {
     this.#key ??= this.isLimited ? keyOf(this.#caller, this.#conditions) : '';
     return this.#key;
+  }
+
+  /** Like `key`, for stored results: in a later version of the schema, a field may require something else. */
+  get storedKey(): string {
+    return this.isLimited ? `${this.#schema?.schemaId} ${this.key}` : '';
   }
 
   denies(conditions: readonly Condition[]): boolean {

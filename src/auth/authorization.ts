@@ -63,8 +63,6 @@ export interface Authorization {
     prepared: PreparedOperation,
     source: unknown,
   ): (inputs: ExecutionInputs) => MaybePromise<RequestError | undefined>;
-  /** See `SchemaRequirements.id`. */
-  requirementsId(schema: GraphQLSchema): string;
   /** The schema of a caller; undefined if all callers have the same. */
   readonly schemaFor:
     | ((
@@ -97,7 +95,6 @@ export function createAuthorization(given: unknown, schema: unknown): Authorizat
       },
       secured: (operation, engineSettings) => secured(operation, engineSettings, settings.mode),
     },
-    requirementsId: (schema) => requirementsOf(schema).id,
     authorize: (prepared, inputs, source) => authorize(settings, prepared, inputs, source),
     authorizeEvent: (prepared, source) => (inputs) => authorize(settings, prepared, inputs, source),
     schemaFor: schemaFor && createSchemaChoice(settings, schemaFor),
@@ -128,7 +125,7 @@ function authorize(
   const details = detailsOf(inputs);
   return settle(scopesOf(settings, source, details), (scopes) => {
     return settle(policiesOf(settings, names, source, details), (policies) => {
-      const access = new Access({ scopes, policies }, possible);
+      const access = new Access({ scopes, policies }, possible, requirement);
       inputs.access = access;
       if (access.isComplete) return undefined;
       // In mode 'null' there is no event whose field could be null.

@@ -88,6 +88,10 @@ export class OperationRequirement {
     this.#variant({});
   }
 
+  get schemaId(): string {
+    return this.#schema.id;
+  }
+
   /** Whether some variant requires something. */
   get isEmpty(): boolean {
     return this.#schema.isEmpty;

@@ -62,7 +62,7 @@ export function createCachedExecution(
       variables: inputs.variableValues,
       extensions: inputs.extensions,
       type: (exchange.accepted.type === GRAPHQL_TYPE ? 'g' : 'j') + (prepared.errorMode ?? ''),
-      user: inputs.access === undefined ? user : `${inputs.access.key} ${user}`,
+      user: inputs.access === undefined ? user : `${inputs.access.storedKey} ${user}`,
       target: targetOf(exchange.req) + variants,
       headers: exchange.req.headers,
     });

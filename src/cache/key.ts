@@ -1,7 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { type GraphQLSchema, printSchema } from 'graphql';
 import type { ConnectRequest } from '../../types/connect.ts';
-import type { GraphQLCore } from '../core/core.ts';
 import { ID_PARAMETERS, OPERATION_PARAMETERS } from '../core/document-id.ts';
 import type { PreparedOperation } from '../execution/types.ts';
 import type { Exchange } from '../graphql/request.ts';
@@ -24,18 +23,12 @@ type SchemaId = (schema: GraphQLSchema) => string;
 
 /**
  * Creates the ids of schemas. The schema of a handler has the same id in all processes, so that they can share a store.
- * The schemas of a function may differ only in their resolvers, for example for each tenant, so each has a random id. The
- * text of a schema lacks what its elements require of callers.
+ * The schemas of a function may differ only in their resolvers, for example for each tenant, so each has a random id.
  */
-export function createSchemaId({
-  hasOneSchema,
-  requirementsId = () => '',
-}: Pick<GraphQLCore, 'hasOneSchema' | 'requirementsId'>): SchemaId {
+export function createSchemaId({ hasOneSchema }: { readonly hasOneSchema: boolean }): SchemaId {
   const ids = new WeakMap<GraphQLSchema, string>();
   return (schema) => {
-    return getOrCreate(ids, schema, () =>
-      hasOneSchema ? digest(printSchema(schema) + requirementsId(schema)) : randomUUID(),
-    );
+    return getOrCreate(ids, schema, () => (hasOneSchema ? digest(printSchema(schema)) : randomUUID()));
   };
 }
 

@@ -60,8 +60,6 @@ export interface GraphQLCore {
   readonly currentSchema: GraphQLSchema | undefined;
   /** Whether all requests have the same schema. */
   readonly hasOneSchema: boolean;
-  /** Returns a text that differs between schemas with other requirements; undefined without the option `auth`. */
-  readonly requirementsId?: Authorization['requirementsId'] | undefined;
   /** Turns a document text into a prepared operation. */
   readonly prepare: Prepare;
   /** The documents that clients request by id; undefined without the option `documents`. */
@@ -263,7 +261,7 @@ function forCallers(
   idempotency: Idempotency | undefined,
 ): SchemaOfRequest {
   const choose = authorization?.schemaFor;
-  if (choose === undefined) return { ...source, requirementsId: authorization?.requirementsId };
+  if (choose === undefined) return source;
   return {
     schemaFor: (request, connectionParams, transport) =>
       settle(
@@ -274,7 +272,7 @@ function forCallers(
   };
 }
 
-type SchemaOfRequest = Pick<GraphQLCore, 'schemaFor' | 'hasOneSchema' | 'requirementsId'>;
+type SchemaOfRequest = Pick<GraphQLCore, 'schemaFor' | 'hasOneSchema'>;
 
 interface SchemaSource extends SchemaOfRequest {
   readonly one: GraphQLSchema | undefined;

@@ -282,7 +282,7 @@ function textOf(
   mutation.text ??= [errorMode, ...[operation, ...fragmentsOf(document).values()].map(print)].join('\n');
   const names = (operation.variableDefinitions ?? []).map(({ variable }) => variable.name.value);
   const used = names.filter((name) => Object.hasOwn(variables, name)).map((name) => [name, variables[name]]);
-  return `${mutation.text}\n${canonical(Object.fromEntries(used), files)}${access?.key ?? ''}`;
+  return `${mutation.text}\n${canonical(Object.fromEntries(used), files)}${access?.storedKey ?? ''}`;
 }
 
 /** Returns the fingerprint of a request: of its text and the contents of its files. */

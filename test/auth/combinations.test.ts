@@ -74,6 +74,30 @@ describe.each(['compiled', 'graphql-js'] as const)('%s', (engine) => {
     expect(await ask()).toEqual({ open: 'OPEN', secret: null });
   });
 
+  it('idempotency: a schema that requires more does not send the results of the one before', async () => {
+    const schemaWith = (directive: string) =>
+      buildSchema(`${authTypeDefs} type Query { a: Int } type Mutation { write: String ${directive} }`);
+    const handler = graphqlHTTP(schemaWith('@authenticated'), {
+      engine,
+      auth: nulls,
+      rootValue: { write: 'SECRET' },
+      idempotency: { user: () => 'u' },
+    });
+    const service = await run((req, res) => handler(req, res));
+    services.push(service);
+    const send = async () => {
+      const response = await fetch(service.url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-scopes': 'x', 'idempotency-key': '1' },
+        body: JSON.stringify({ query: 'mutation { write }' }),
+      });
+      return response.text();
+    };
+    expect(await send()).toContain('SECRET');
+    await handler.replace(schemaWith('@requiresScopes(scopes: [["a"]])'));
+    expect(await send()).toContain('IDEMPOTENCY_KEY_REUSED');
+  });
+
   it('responseCache: a request that waits for an equal one does not get what info.auth decided for that', async () => {
     const of = buildSchema(`${authTypeDefs} type Query { asked: String }`);
     let open = (): void => undefined;
