@@ -1,5 +1,6 @@
 import { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
+import type { Access } from '../auth/access.ts';
 import { createDeadlines, type Deadlines } from '../http/timers.ts';
 import { duration, getOrCreate, type Rule } from '../options/rules.ts';
 import {
@@ -7,8 +8,10 @@ import {
   type EngineSettings,
   type ErrorOrigin,
   type ExecuteOperation,
+  type ExecutionCaching,
   type ExecutionInputs,
   type ExecutionOutcome,
+  type IncrementalFormat,
   isThenable,
   type PreparedOperation,
   type RemainingResults,
@@ -236,16 +239,8 @@ const ignore = (): void => undefined;
 
 /** The inputs of an execution, with a signal that is also aborted when the time has elapsed. */
 class TimedInputs implements Complete<ExecutionInputs> {
-  readonly rootValue: unknown;
+  /** Each resolver gets it. */
   readonly contextValue: unknown;
-  readonly variableValues: ExecutionInputs['variableValues'];
-  readonly acceptsStreams: boolean;
-  readonly index: ExecutionInputs['index'];
-  readonly caching: ExecutionInputs['caching'];
-  readonly access: ExecutionInputs['access'];
-  readonly connectionParams: ExecutionInputs['connectionParams'];
-  readonly isShared: boolean;
-  incremental: ExecutionInputs['incremental'];
   /** The time has elapsed, so that nobody waits for the result. */
   isOver = false;
   readonly #given: ExecutionInputs;
@@ -254,20 +249,26 @@ class TimedInputs implements Complete<ExecutionInputs> {
   #controller: AbortController | undefined;
 
   constructor(given: ExecutionInputs, invalidates: boolean) {
-    this.rootValue = given.rootValue;
     this.contextValue = given.contextValue;
-    this.variableValues = given.variableValues;
-    this.acceptsStreams = given.acceptsStreams === true;
-    this.index = given.index;
-    this.caching = given.caching;
-    this.access = given.access;
-    this.connectionParams = given.connectionParams;
-    this.isShared = given.isShared === true;
-    this.incremental = given.incremental;
     this.#given = given;
     this.#invalidates = invalidates;
   }
 
+  get rootValue(): unknown {
+    return this.#given.rootValue;
+  }
+  get variableValues(): Record<string, unknown> | undefined {
+    return this.#given.variableValues;
+  }
+  get acceptsStreams(): boolean {
+    return this.#given.acceptsStreams === true;
+  }
+  get incremental(): IncrementalFormat | undefined {
+    return this.#given.incremental;
+  }
+  set incremental(format: IncrementalFormat | undefined) {
+    this.#given.incremental = format;
+  }
   get outlivesClient(): boolean {
     return this.#isEndless;
   }
@@ -275,6 +276,24 @@ class TimedInputs implements Complete<ExecutionInputs> {
   set outlivesClient(outlives: boolean) {
     this.#isEndless = outlives;
     this.#given.outlivesClient = outlives;
+  }
+  get index(): ExecutionInputs['index'] {
+    return this.#given.index;
+  }
+  get caching(): ExecutionCaching | undefined {
+    return this.#given.caching;
+  }
+  get access(): Access | undefined {
+    return this.#given.access;
+  }
+  set access(access: Access | undefined) {
+    this.#given.access = access;
+  }
+  get connectionParams(): Readonly<Record<string, unknown>> | undefined {
+    return this.#given.connectionParams;
+  }
+  get isShared(): boolean {
+    return this.#given.isShared === true;
   }
 
   get signal(): AbortSignal | undefined {
