@@ -22,6 +22,7 @@ import { until } from './until.ts';
 type Client = RedisSource & {
   connect(): Promise<unknown>;
   destroy(): void;
+  readonly isReady: boolean;
   on(event: 'error', listener: () => void): unknown;
 };
 
