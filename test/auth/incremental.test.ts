@@ -1,6 +1,4 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import * as graphql from 'graphql';
 import {
   type DocumentNode,
@@ -28,7 +26,7 @@ import {
   randomSchema,
   randomVariables,
 } from './random-case.ts';
-import { GRAPHQL, scopesOf } from './service.ts';
+import { GRAPHQL, scopesOf, serveInTurn } from './service.ts';
 
 const SCHEMAS = TEST_ALL ? 100 : 8;
 const DOCUMENTS = 2;
@@ -57,14 +55,7 @@ const handlersOf = (schema: GraphQLSchema) => ({
 });
 type Path = keyof ReturnType<typeof handlersOf>;
 
-let handlers: ReturnType<typeof handlersOf> | undefined;
-const server = createServer((req, res) => handlers?.[req.url as Path](req, res));
-let origin = '';
-beforeAll(async () => {
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-});
-afterAll(() => server.close());
+const server = serveInTurn();
 
 interface Request {
   readonly query: string;
@@ -92,15 +83,7 @@ async function send(
   caller: string | undefined,
   accept: string,
 ): Promise<Answer> {
-  const response = await fetch(origin + path, {
-    method: 'POST',
-    body: JSON.stringify(params),
-    headers: {
-      'content-type': 'application/json',
-      accept: `${accept}, ${GRAPHQL}`,
-      ...(caller !== undefined && { 'x-scopes': caller }),
-    },
-  });
+  const response = await server.send(path, params, caller, `${accept}, ${GRAPHQL}`);
   return { status: response.status, payloads: jsonLines(await response.text()) };
 }
 
@@ -260,7 +243,7 @@ it(`nobody sees a field in a part of a response that the oracle hides, in ${SCHE
     const schema = withIncremental(randomSchema(choices));
     const isAsync = choices.chance(100);
     addResolvers(schema, isAsync);
-    handlers = handlersOf(schema);
+    server.use(handlersOf(schema));
     for (let index = 0; index < DOCUMENTS; index++) {
       const { original, document } = randomDeferred(choices, schema);
       const variables = randomVariables(choices);

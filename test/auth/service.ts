@@ -1,4 +1,6 @@
-import type { IncomingMessage } from 'node:http';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { buildSchema, type GraphQLSchema } from 'graphql';
 import { authTypeDefs } from '../../middleware/auth.ts';
@@ -97,6 +99,39 @@ interface Problem {
 
 export const GRAPHQL = 'application/graphql-response+json';
 
+/** Sends a GraphQL request; without `scopes` as a caller who is not signed in. */
+const post = (url: string, params: object, scopes: string | undefined, accept = GRAPHQL): Promise<Response> =>
+  fetch(url, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept,
+      ...(scopes !== undefined && { 'x-scopes': scopes }),
+    },
+    body: JSON.stringify(params),
+  });
+
+type Handlers = Readonly<Record<string, (...args: Parameters<RequestListener>) => unknown>>;
+
+/** A server for the handlers of one schema after the other, by path. */
+export function serveInTurn() {
+  let handlers: Handlers = {};
+  let origin = '';
+  const server = createServer((req, res) => handlers[req.url as string]?.(req, res));
+  beforeAll(async () => {
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterAll(() => server.close());
+  return {
+    use(next: Handlers): void {
+      handlers = next;
+    },
+    send: (path: string, params: object, scopes: string | undefined, accept?: string): Promise<Response> =>
+      post(origin + path, params, scopes, accept),
+  };
+}
+
 export async function serve(options: GraphQLOptions, of: GraphQLSchema = schema): Promise<Service> {
   const app = express();
   const handler = graphqlHTTP(of, { rootValue, ...options });
@@ -105,15 +140,7 @@ export async function serve(options: GraphQLOptions, of: GraphQLSchema = schema)
   return {
     ...running,
     async post(query, scopes, more = {}, accept = GRAPHQL) {
-      const response = await fetch(running.url, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          accept,
-          ...(scopes !== undefined && { 'x-scopes': scopes }),
-        },
-        body: JSON.stringify({ query, ...more }),
-      });
+      const response = await post(running.url, { query, ...more }, scopes, accept);
       const text = await response.text();
       return { status: response.status, body: JSON.parse(text), text, headers: response.headers };
     },

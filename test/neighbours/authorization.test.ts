@@ -1,6 +1,4 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { envelop, useEngine, useSchema } from '@envelop/core';
 import { useGenericAuth } from '@envelop/generic-auth';
@@ -17,7 +15,7 @@ import {
   randomSchema,
   randomVariables,
 } from '../auth/random-case.ts';
-import { scopesOf } from '../auth/service.ts';
+import { scopesOf, serveInTurn } from '../auth/service.ts';
 import { type Choices, hash, readChoices } from '../engine/choices.ts';
 
 jest.setTimeout(300_000);
@@ -83,14 +81,7 @@ const handlersOf = (schema: GraphQLSchema) => {
 };
 type Path = keyof ReturnType<typeof handlersOf>;
 
-let handlers: ReturnType<typeof handlersOf> | undefined;
-const server = createServer((req, res) => handlers?.[req.url as Path](req, res));
-let origin = '';
-beforeAll(async () => {
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-});
-afterAll(() => server.close());
+const server = serveInTurn();
 
 interface Answer {
   readonly status: number;
@@ -98,15 +89,7 @@ interface Answer {
 }
 
 async function send(path: Path, params: object, caller: string | undefined): Promise<Answer> {
-  const response = await fetch(origin + path, {
-    method: 'POST',
-    body: JSON.stringify(params),
-    headers: {
-      'content-type': 'application/json',
-      accept: 'application/graphql-response+json',
-      ...(caller !== undefined && { 'x-scopes': caller }),
-    },
-  });
+  const response = await server.send(path, params, caller);
   return { status: response.status, body: (await response.json()) as ExecutionResult };
 }
 
@@ -190,7 +173,7 @@ it(`nobody sees a field that generic-auth or the naive oracle hides, in ${SCHEMA
     const schema = randomSchema(choices);
     const isAsync = choices.chance(64);
     addResolvers(schema, isAsync);
-    handlers = handlersOf(schema);
+    server.use(handlersOf(schema));
     for (let index = 0; index < DOCUMENTS; index++) {
       const query = randomDocument(choices, schema);
       if (validate(schema, parse(query)).length > 0) continue;
