@@ -4,10 +4,9 @@ import { IDEMPOTENCY_OPTIONS } from '../options/scopes.ts';
 
 const NAME = 'idempotent';
 
-/**
- * The definition of `@idempotent`, for tools that read the schema without the handler. It is public, so the declarations
- * of this file are part of the package.
- */
+// The text is public, so the declarations of this file are part of the package: it stays apart from the rest.
+
+/** The definition of `@idempotent`, for tools that read the schema without the handler. */
 export const idempotentTypeDefs = `"""
 Executes a mutation once: a repetition with the same key gets the stored result.
 """
