@@ -123,8 +123,8 @@ function authorize(
   const { requirement } = prepared;
   const { demands, possible, policies: names } = requirement?.for(inputs.variableValues) ?? NOTHING;
   const details = detailsOf(inputs);
-  return settle(scopesOf(settings, source, details), (scopes) => {
-    return settle(policiesOf(settings, names, source, details), (policies) => {
+  return settle(scopesOf(settings, source, details), (scopes) =>
+    settle(policiesOf(settings, names, source, details), (policies) => {
       const access = new Access({ scopes, policies }, possible, requirement);
       inputs.access = access;
       if (access.isComplete) return undefined;
@@ -139,8 +139,8 @@ function authorize(
         .slice(0, prepared.maxErrors)
         .map(({ coordinate, node }) => access.error(coordinate, [node]));
       return { errors, status: statusOf(errors[0] as (typeof errors)[number]) };
-    });
-  });
+    }),
+  );
 }
 
 const detailsOf = ({ origin, connectionParams, contextValue }: ExecutionInputs): AuthDetails => ({

@@ -30,7 +30,8 @@ import type { AllowedOrigins, UpgradeSettings } from './upgrade.ts';
 const MIB = 1024 * 1024;
 
 /** A path as it is in a request line, which has no other characters. Patterns of Express would never match. */
-const isPath: Accepts = (value) => isString(value) && /^\/(?!.*\/:|:)[\w\-.~%!$&'()+,;=:@/]*$/.test(value);
+const isRequestPath: Accepts = (value) =>
+  isString(value) && /^\/(?!.*\/:|:)[\w\-.~%!$&'()+,;=:@/]*$/.test(value);
 
 /** The options of a connection, however it was opened. */
 export const connectionRules: Rules<
@@ -57,7 +58,7 @@ export const connectionRules: Rules<
 export const upgradeRules: Rules<
   Omit<UpgradeSettings, 'allowedOrigins' | 'limits'> & { readonly allowedOrigins: AllowedOrigins | undefined }
 > = {
-  path: rule('/graphql', isPath, "a path such as '/graphql'"),
+  path: rule('/graphql', isRequestPath, "a path such as '/graphql'"),
   middleware: rule<readonly Middleware[]>([], isListOf(isFunction), 'a list of middleware functions'),
   allowedOrigins: rule<AllowedOrigins | undefined>(
     undefined,

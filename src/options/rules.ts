@@ -226,6 +226,7 @@ export const optionalFunction = <T>(): Rule<T | undefined> =>
 /** A group of options that are checked later, or a value that passes another test. */
 export const group = (accepted: string, ...others: readonly Accepts[]): Rule<unknown> =>
   rule<unknown>(undefined, isEither(isObject, ...others), accepted);
+
 /** An option that takes any value. */
 export const unchecked: Rule<unknown> = rule<unknown>(undefined, () => true, 'anything');
 
@@ -246,6 +247,7 @@ export const isThenable = <T>(value: MaybePromise<T>): value is Promise<T> =>
 /** Calls `next` with a value, or later with that of a promise: what is there already waits for no microtask. */
 export const settle = <T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> =>
   isThenable(value) ? value.then(next) : next(value);
+
 /** Returns the value of a key, which is created at its first use. */
 export function getOrCreate<Key, Value>(
   values: { get(key: Key): Value | undefined; set(key: Key, value: Value): unknown },
@@ -259,6 +261,7 @@ export function getOrCreate<Key, Value>(
   }
   return value;
 }
+
 /** Runs steps that may be asynchronous. Their exception or rejection goes to `fail`. */
 export function caught<T>(
   steps: () => MaybePromise<T>,
@@ -271,6 +274,7 @@ export function caught<T>(
     return fail(error);
   }
 }
+
 /** Checks what `next()` of an iterator returned: the loop over a number would have no end. `done` of null throws itself. */
 export function stepOf<T>(result: T): T {
   if (typeof result === 'object' || typeof result === 'function' || result === undefined) return result;
@@ -285,6 +289,7 @@ export const isObject = (value: unknown): value is Readonly<Record<string, unkno
 
 /** Accepts the path of a file or directory. */
 export const isPath: Accepts = (value) => isString(value) && value !== '';
+
 /** Accepts a path, or a `file:` URL. */
 export const isPathOrUrl: Accepts = (value) =>
   isPath(value) || (value instanceof URL && value.protocol === 'file:');
