@@ -60,7 +60,8 @@ describe("perMessageDeflate: 'shared'", () => {
       index % 3 === 0 ? `short ${index}` : story(index),
     );
     for (const text of texts) served.live.publish('a', text);
-    await until(() => received(legacy, '3').length === texts.length);
+    const all = () => [received(plain, '1'), received(deflated, '2'), received(legacy, '3')];
+    await until(() => all().every(({ length }) => length === texts.length));
     expect(received(plain, '1')).toEqual(texts);
     expect(received(deflated, '2')).toEqual(texts);
     expect(received(legacy, '3')).toEqual(texts);

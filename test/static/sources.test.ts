@@ -130,6 +130,9 @@ describe.each(SOURCES)('staticFiles with %s', (_name, make) => {
 
   it('staticFiles releases a body that the client does not read to its end', async () => {
     const port = await listen(bare(staticFiles(source, { cache: false })));
+    const opened = (): number => descriptorsIn(join(dirname(site), 'espalier-static-'));
+    // Earlier tests of the process may have left some.
+    const before = opened();
     for (let i = 0; i < 20; i++) {
       const socket = connect(port, '127.0.0.1');
       socket.write('GET /large.bin HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -138,7 +141,7 @@ describe.each(SOURCES)('staticFiles with %s', (_name, make) => {
     }
     expect((await get(port, '/large.bin')).body.equals(large)).toBe(true);
     // On Node 26 a handle that is left to the garbage collector ends the process.
-    await until(() => descriptorsIn(join(dirname(site), 'espalier-static-')) === 0);
+    await until(() => opened() <= before);
   });
 });
 
