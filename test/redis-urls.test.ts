@@ -68,12 +68,18 @@ it('the connection to a URL opens again after Redis was away', async () => {
   expect(status).toBe(200);
 });
 
-it.each(['runs', 'is away'])('a process with a URL ends by itself while Redis %s', async (state) => {
-  const url = state === 'runs' ? server.url : 'redis://127.0.0.1:1';
-  const args = ['--import', 'tsx', join(__dirname, 'redis-url-process.ts'), url];
-  const { stdout } = await promisify(execFile)(process.execPath, args);
-  expect(stdout).toBe('200\n');
-});
+it.each(['runs', 'is away', 'is silent'])(
+  'a process with a URL ends by itself while Redis %s',
+  async (state) => {
+    const url = state === 'is away' ? 'redis://127.0.0.1:1' : server.url;
+    if (state === 'is silent') server.signal('SIGSTOP');
+    const args = ['--import', 'tsx', join(__dirname, 'redis-url-process.ts'), url];
+    const { stdout } = await promisify(execFile)(process.execPath, args).finally(() =>
+      server.signal('SIGCONT'),
+    );
+    expect(stdout).toBe('200\n');
+  },
+);
 
 describe('a URL with credentials', () => {
   const login = async (credentials: RedisLogin['credentials']): Promise<RedisLogin> => {

@@ -75,8 +75,12 @@ export class RedisConnection implements RedisCommands {
     this.line = line;
     this.#timeouts = timeouts;
     this.#period = Math.min(timeouts.heartbeat, timeouts.commandTimeout) / CHECKS;
-    this.#timer = setInterval(() => this.#check(), Math.max(1, this.#period)).unref();
-    this.firstAttempt = new Promise((attempted) => {
+    this.#timer = setInterval(() => this.#check(), Math.max(1, this.#period));
+    this.firstAttempt = new Promise((resolve) => {
+      const attempted = (): void => {
+        if (this.#inFlight === 0) this.#timer.unref();
+        resolve();
+      };
       line.open({
         accepted: () => this.#heard(),
         ready: () => {
@@ -110,7 +114,8 @@ export class RedisConnection implements RedisCommands {
   /** Sends a command. Rejects when the connection is lost or too slow; the command is not sent again. */
   async send(command: RedisCommand): Promise<unknown> {
     if (!this.isReady) throw this.#notConnected();
-    this.#inFlight++;
+    // The process does not end before the reply, even if nothing else keeps it running.
+    if (this.#inFlight++ === 0) this.#timer.ref();
     const sent = performance.now();
     try {
       const reply = await this.line.send(command);
@@ -122,7 +127,7 @@ export class RedisConnection implements RedisCommands {
       // The connection to a silent node of a cluster is closed by its line.
       throw this.#notConnected(error, performance.now() - sent >= this.#timeouts.commandTimeout);
     } finally {
-      this.#inFlight--;
+      if (--this.#inFlight === 0) this.#timer.unref();
       this.#heard();
     }
   }
