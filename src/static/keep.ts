@@ -329,14 +329,14 @@ async function write(
 }
 
 /**
- * Gives a file its name; false if another process has kept this name meanwhile. Systems without links replace a file of the
- * same moment.
+ * Gives a file its name; false if another process has kept this name meanwhile. A file system without links (FAT, some
+ * network shares) cannot do both in one step.
  */
 async function publish(temporary: string, target: string): Promise<boolean> {
   try {
     await link(temporary, target);
   } catch (error) {
-    if (codeOf(error) === 'EEXIST') return false;
+    if (codeOf(error) === 'EEXIST' || (await stat(target).catch(() => undefined)) !== undefined) return false;
     await rename(temporary, target);
   }
   return true;
