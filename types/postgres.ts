@@ -5,12 +5,12 @@ import type { HistoryOptions } from './pubsub.ts';
 export interface PostgresClient {
   query(text: string, values?: unknown[]): Promise<{ readonly rows: unknown[] }>;
   on(event: string, listener: (...args: never[]) => void): unknown;
+  off(event: 'error', listener: (error: Error) => void): unknown;
   release(destroy?: boolean | Error): void;
 }
 
 /** A `Pool` of the package `pg` (version 8). */
 export interface PostgresPool {
-  query(text: string, values?: unknown[]): Promise<{ readonly rows: unknown[] }>;
   connect(): Promise<PostgresClient>;
   on(event: 'error', listener: (error: Error) => void): unknown;
   off(event: 'error', listener: (error: Error) => void): unknown;

@@ -154,8 +154,7 @@ export class PostgresTransport implements EventTransport {
   async #query<Row>(text: string, values: unknown[]): Promise<readonly Row[]> {
     const { pool, commandTimeout } = this.#settings;
     try {
-      const { rows } = await inTime(pool.query(text, values), commandTimeout);
-      return rows as Row[];
+      return await queryIn<Row>(pool, commandTimeout, text, values);
     } catch (error) {
       if (!isRefusal(error)) throw error;
       throw refusal('Cannot read the history', error as Error);
@@ -196,7 +195,7 @@ export class PostgresTransport implements EventTransport {
     try {
       for (const statement of this.#statements.sweeps) {
         for (let count = SWEEP_ROWS; count === SWEEP_ROWS && !this.#isClosed; )
-          count = (await pool.query(statement, [history.age, history.length])).rows.length;
+          count = (await queryIn(pool, SWEEP_MILLISECONDS, statement, [history.age, history.length])).length;
       }
     } catch {
       // The connection that listens reports errors; the next round repeats the removal.
@@ -214,23 +213,30 @@ export class PostgresTransport implements EventTransport {
           statements: this.#statements,
           notified: (channel) => this.#notified(channel),
         });
-        attempt = 0;
-        reported = '';
-        await this.#serve(session, isFirst);
+        if (await this.#begin(session)) {
+          if (!isFirst) this.#listener.gap();
+          attempt = 0;
+          reported = '';
+        }
         isFirst = false;
+        const error = await session.lost;
+        this.#lost();
+        throw error;
       } catch (error) {
-        this.#failed(error as Error, reported);
-        reported = (error as Error).message;
+        // A second attempt creates a schema that was dropped.
+        const { message } = error as Error;
+        this.#failed(error as Error, { isReported: message === reported, isFinal: attempt > 0 });
+        reported = message;
       }
       const wait = Math.min(50 * 2 ** attempt, MAX_RETRY_MILLISECONDS);
       await pause(wait, undefined, { signal: this.#closing.signal }).catch(() => undefined);
     }
   }
 
-  #failed(error: Error, reported: string): void {
+  #failed(error: Error, { isReported, isFinal }: { isReported: boolean; isFinal: boolean }): void {
     if (this.#isClosed) return;
-    if (error.message !== reported) this.#listener.error(error);
-    if (!isRefusal(error)) return;
+    if (!isReported) this.#listener.error(error);
+    if (!isFinal || !isRefusal(error)) return;
     for (const [name, channel] of this.#channels) {
       const reason = refusal(`Cannot subscribe to the PostgreSQL channel "${name}"`, error);
       this.#channels.delete(name);
@@ -240,13 +246,15 @@ export class PostgresTransport implements EventTransport {
     }
   }
 
-  /** Delivers events until the connection is lost. */
-  async #serve(session: Session, isFirst: boolean): Promise<void> {
+  /** Confirms the subscriptions. False if the connection is lost meanwhile. */
+  async #begin(session: Session): Promise<boolean> {
     if (this.#isClosed) session.close(new Error('The pubsub was closed'));
     this.#session = session;
     await this.#drain();
-    if (!isFirst && this.#session === session && !this.#isClosed) this.#listener.gap();
-    const error = await session.lost;
+    return session.isOpen;
+  }
+
+  #lost(): void {
     this.#session = undefined;
     if (this.#isClosed) return;
     for (const [name, { place }] of this.#channels) {
@@ -255,7 +263,6 @@ export class PostgresTransport implements EventTransport {
     }
     this.#dirty.clear();
     this.#listener.lost();
-    this.#listener.error(error);
   }
 
   #notified(name: string): void {
@@ -381,7 +388,7 @@ class PublishQueue {
     const channels = sorted.map(({ channel }) => channel);
     const payloads = sorted.map(({ payload }) => payload);
     try {
-      await inTime(pool.query(this.#statement, [channels, payloads]), commandTimeout);
+      await queryIn(pool, commandTimeout, this.#statement, [channels, payloads]);
       for (const { resolve } of batch) resolve();
     } catch (error) {
       for (const { reject } of batch) reject(error as Error);
@@ -410,7 +417,7 @@ function unusable(channel: string): string | undefined {
   return `The name of a topic with its prefix has ${length} bytes; accepted: at most ${MAX_CHANNEL_BYTES}`;
 }
 
-const isQueryable = (client: object): client is Pick<PostgresPool, 'query'> =>
+const isQueryable = (client: object): client is Pick<PostgresClient, 'query'> =>
   isObject(client) && isFunction(client['query']);
 
 interface PostgresSettings {
@@ -425,7 +432,7 @@ interface PostgresSettings {
 
 const isSchema = (value: unknown): boolean => isString(value) && /^[a-z_][a-z0-9_]{0,39}$/.test(value);
 const isPool = (value: unknown): boolean =>
-  isObject(value) && ['query', 'connect', 'on', 'off'].every((name) => isFunction(value[name]));
+  isObject(value) && ['connect', 'on', 'off'].every((name) => isFunction(value[name]));
 
 const SCHEMA = '1 to 40 lower-case letters, digits and _, such as "espalier"';
 const POOL = 'a Pool of the package pg, such as new pg.Pool({ connectionString })';
@@ -479,7 +486,7 @@ class Session {
   readonly #owner: SessionOwner;
   readonly #timer: NodeJS.Timeout;
   #end!: (error: Error) => void;
-  #isOpen = true;
+  isOpen = true;
   #isBusy = false;
   #last: Promise<unknown> = Promise.resolve();
   /** A message that only the check of the session sends. */
@@ -523,7 +530,7 @@ class Session {
   }
 
   async #send<Row>(text: string, values: Values): Promise<readonly Row[]> {
-    if (!this.#isOpen) throw new Error('PostgreSQL is not connected');
+    if (!this.isOpen) throw new Error('PostgreSQL is not connected');
     this.#isBusy = true;
     try {
       const { rows } = await inTime(this.#client.query(text, values), this.#owner.settings.commandTimeout);
@@ -536,8 +543,8 @@ class Session {
 
   /** Closes the connection. It does not return to the pool, because it listens. */
   close(error: Error): void {
-    if (!this.#isOpen) return;
-    this.#isOpen = false;
+    if (!this.isOpen) return;
+    this.isOpen = false;
     clearInterval(this.#timer);
     this.#end(error);
     this.#client.release(error);
@@ -551,8 +558,8 @@ class Session {
       this.#verified = resolve;
     });
     // From another connection: a pooler in transaction mode passes on what a connection sends to itself.
-    const sent = settings.pool.query('SELECT pg_notify($1, $2)', [statements.channel, this.#token]);
-    await inTime(sent, settings.commandTimeout);
+    const { pool, commandTimeout } = settings;
+    await queryIn(pool, commandTimeout, 'SELECT pg_notify($1, $2)', [statements.channel, this.#token]);
     try {
       await inTime(Promise.race([verified, this.lost.then(throwError)]), settings.commandTimeout);
     } catch (cause) {
@@ -587,6 +594,35 @@ async function connect(pool: PostgresPool, commandTimeout: number): Promise<Post
   } catch (error) {
     if (isTimeout(error)) connecting.then((client) => client.release()).catch(() => undefined);
     throw error;
+  }
+}
+
+/**
+ * Sends a query over a connection of the pool. A connection without a reply in time does not return to the pool, which
+ * would have no working one soon.
+ */
+async function queryIn<Row>(
+  pool: PostgresPool,
+  commandTimeout: number,
+  text: string,
+  values: Values,
+): Promise<readonly Row[]> {
+  const client = await connect(pool, commandTimeout);
+  let failure: Error | undefined;
+  // The query rejects too. Without a listener the error would end the process.
+  const fail = (error: Error): void => {
+    failure = error;
+  };
+  client.on('error', fail);
+  try {
+    const { rows } = await inTime(client.query(text, values), commandTimeout);
+    return rows as Row[];
+  } catch (error) {
+    if (isTimeout(error)) failure = error;
+    throw error;
+  } finally {
+    client.off('error', fail);
+    client.release(failure);
   }
 }
 

@@ -25,6 +25,12 @@ function poolOf(parts: Partial<Pick<URL, 'port' | 'pathname' | 'username'>> = {}
   return new pg.Pool({ connectionString: Object.assign(new URL(server.url), parts).href });
 }
 
+const isRejected = (promise: Promise<unknown>): Promise<boolean> =>
+  promise.then(
+    () => false,
+    () => true,
+  );
+
 beforeAll(async () => {
   server = await startPostgres(['fsync=off']);
   proxy = await startProxy(server.url);
@@ -218,6 +224,46 @@ it('createPubSub tells subscribers during a partition that events may be missing
   await events.ready('tick');
   await open().publish('tick', 2);
   expect(await take(later, 1)).toEqual([2]);
+});
+
+it('createPubSub works again after a partition with more late queries than the pool has connections', async () => {
+  const connectionString = Object.assign(new URL(server.url), { port: new URL(proxy.url).port }).href;
+  const small = new pg.Pool({ connectionString, max: 3, connectionTimeoutMillis: 300 });
+  stops.push(() => small.end());
+  const settings = { heartbeat: 100, commandTimeout: 300 };
+  const events = open(settings, small);
+  const stream = events.subscribe('tick');
+  await events.ready('tick');
+  await events.publish('tick', 0);
+  // So that all of its connections are open.
+  await Promise.all([1, 2].map(() => small.query('SELECT pg_sleep(0.1)')));
+  proxy.stall();
+  for (const number of numbers(1, 6))
+    await expect(events.publish('tick', `late ${number}`)).rejects.toMatchObject({
+      message: /reply|timeout/,
+    });
+  await open().publish('tick', 1);
+  proxy.heal();
+  while (await isRejected(events.publish('tick', 2))) await pause(20);
+  expect(await take(stream, 3)).toEqual([0, 1, 2]);
+}, 30_000);
+
+it('createPubSub refuses subscriptions when a table was dropped, and creates a dropped schema again', async () => {
+  const errors: Error[] = [];
+  const events = open({ schema: 'dropped', onError: (error) => errors.push(error) });
+  const stream = events.subscribe('tick');
+  await events.ready('tick');
+  await pool.query('DROP TABLE dropped.topics');
+  await expect(events.subscribe('tock' as 'tick').next()).rejects.toMatchObject({
+    code: 'ERR_EVENTS_REFUSED',
+  });
+  await expect(stream.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_REFUSED' });
+  expect(errors.length).toBeLessThan(10);
+  await pool.query('DROP SCHEMA dropped CASCADE');
+  const later = events.subscribe('tick');
+  await events.ready('tick');
+  await events.publish('tick', 1);
+  expect(await take(later, 1)).toEqual([1]);
 });
 
 it.each([
