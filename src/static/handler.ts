@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
 import { addVary, isResourceError, startedBefore, toError } from '../http/reply.ts';
+import { pathOf } from '../http/routing.ts';
 import { optionError } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { BufferPool, DiskSender, sendPackage } from './body.ts';
@@ -125,9 +126,10 @@ function createCacheHandler(context: ServeContext): StaticHandler {
 }
 
 /** The path of the mount, as the client sees it. */
-function mountOf({ url = '', originalUrl = url }: ConnectRequest): string {
-  const path = withoutQuery(originalUrl);
-  const below = withoutQuery(url);
+function mountOf({ url = '', originalUrl = url, baseUrl }: ConnectRequest): string {
+  if (baseUrl !== undefined) return baseUrl;
+  const path = pathOf(originalUrl);
+  const below = pathOf(url);
   if (path.endsWith(below)) return path.slice(0, path.length - below.length);
   return below === '/' ? path : '';
 }

@@ -6,7 +6,7 @@ import { finished } from 'node:stream/promises';
 import type { RewritingStream } from 'parse5-html-rewriting-stream';
 import { codeOf, type Headers, removeLifetime, writeReply } from '../http/reply.ts';
 import { decodePart } from '../http/routing.ts';
-import { optionError, wrongReturnValue } from '../options/rules.ts';
+import { assertSync, isString, optionError, wrongReturnValue } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import type { HeaderList, LoadedFile } from './cache.ts';
 import type { FileRequest } from './handler.ts';
@@ -99,7 +99,7 @@ export class Pages {
       else edits.push({ ...parsed.importMap, text: map });
     }
     if (added !== '') edits.push({ start: parsed.head, end: parsed.head, text: added });
-    if (nonce !== '') for (const at of parsed.nonces) edits.push({ start: at, end: at, text: nonce });
+    if (nonce !== '') for (const place of parsed.nonces) edits.push({ ...place, text: nonce });
     const body = Buffer.from(apply(text, edits));
     const sources = { scripts, external: [...new Set(external)], styles: parsed.styles };
     const page = new Page(this, filePath, config, sources);
@@ -122,7 +122,7 @@ export class Pages {
   #configText(): string | undefined {
     const { config } = this.settings;
     if (config === undefined) return undefined;
-    const text = JSON.stringify(config());
+    const text = JSON.stringify(assertSync(config(), PAGES_SCOPE, 'config'));
     if (typeof text !== 'string') throw wrongReturnValue(PAGES_SCOPE, 'config', undefined, 'a JSON value');
     return escapeJson(text);
   }
@@ -152,7 +152,7 @@ export class Pages {
   }
 
   /** Says what the policies of a page refuse and no header can allow. */
-  *#problemsOf(filePath: string, { attributes, assets }: Parsed): Generator<string> {
+  *#problemsOf(filePath: string, { attributes, assets, base }: Parsed): Generator<string> {
     const { csp, integrity } = this.settings;
     const policy = csp?.policy ?? '';
     for (const { kind, name, line } of attributes) {
@@ -160,9 +160,9 @@ export class Pages {
         yield `the Content-Security-Policy refuses the attribute ${name} in line ${line}; move its code to a ${kind === 'script' ? 'script' : 'style sheet'}`;
     }
     if (!integrity) return;
-    for (const { url, kind, hasIntegrity } of assets) {
-      if (kind === 'script' && !hasIntegrity && this.#pathOf(filePath, url) === undefined)
-        yield `Integrity-Policy refuses the script ${url} of another origin; add its integrity to the page`;
+    for (const { url, kind, integrity: given } of assets) {
+      if (kind === 'script' && given === undefined && this.#pathOf(filePath, url, base) === undefined)
+        yield refusal(url, 'of another origin');
     }
   }
 
@@ -188,14 +188,23 @@ export class Pages {
   /** Adds `integrity` to the tags of own scripts and styles. Returns the hashes of the scripts as sources of a policy. */
   async #addIntegrity(
     filePath: string,
-    { assets }: Parsed,
+    { assets, base }: Parsed,
     edits: Edit[],
     dependencies: Dependency[],
   ): Promise<string[]> {
     const sources: string[] = [];
-    for (const { url, at, kind, hasIntegrity, hasCrossOrigin } of assets) {
-      const integrity = hasIntegrity ? undefined : await this.#integrityOf(filePath, url, dependencies);
-      if (integrity === undefined) continue;
+    for (const { url, at, kind, integrity: given, hasCrossOrigin } of assets) {
+      if (given !== undefined) {
+        if (kind === 'script') sources.push(...(given.match(HASH) ?? []).map((hash) => `'${hash}'`));
+        continue;
+      }
+      const path = this.#pathOf(filePath, url, base);
+      if (path === undefined) continue;
+      const integrity = await this.#integrityOf(path, dependencies);
+      if (integrity === undefined) {
+        if (kind === 'script') warn(new Error(`${filePath}: ${refusal(url, 'that is not among the files')}`));
+        continue;
+      }
       if (kind === 'script') sources.push(`'${integrity}'`);
       // Chromium refuses an own script without CORS under Integrity-Policy. A preload must have the mode of its use.
       const crossOrigin = hasCrossOrigin ? '' : ' crossorigin';
@@ -207,23 +216,22 @@ export class Pages {
   /** The modules beside those that a page names, by URL: `import()` finds the hash of a chunk in the import map only. */
   async #modulesOf(
     filePath: string,
-    { assets }: Parsed,
+    { assets, base, importMap }: Parsed,
     dependencies: Dependency[],
   ): Promise<Readonly<Record<string, string>>> {
     const modules: Record<string, string> = {};
-    const urls = assets.filter(({ isModule }) => isModule).map(({ url }) => url.replace(/[?#].*/, ''));
-    const folders = new Set(urls.map((url) => url.slice(0, url.lastIndexOf('/') + 1)));
+    const named = assets.filter(({ isModule }) => isModule).map(({ url }) => url);
+    const folders = new Set([...named, ...importsOf(importMap)].map(folderOf));
     for (const folder of folders) {
-      const path = this.#pathOf(filePath, `${folder}x`);
+      const path = this.#pathOf(filePath, `${folder}x`, base);
       if (path === undefined) continue;
       const below = path.slice(0, -1);
       const at = this.#files.pathOf(below);
       dependencies.push({ path: at, version: (await this.#files.stat(at))?.version });
       for (const name of (await this.#files.names(below, this.#static)) ?? []) {
         if (!/\.m?js$/.test(name)) continue;
-        const url = `${folder.startsWith('.') || folder.includes('/') ? folder : './'}${encodeURIComponent(name)}`;
-        const integrity = await this.#integrityOf(filePath, url, dependencies);
-        if (integrity !== undefined) modules[url] = integrity;
+        const integrity = await this.#integrityOf(below + name, dependencies);
+        if (integrity !== undefined) modules[folder + encodeURIComponent(name)] = integrity;
         if (Object.keys(modules).length > MAX_MODULES)
           throw unfit(
             filePath,
@@ -235,20 +243,23 @@ export class Pages {
   }
 
   /** The path below the root of a URL in a page; undefined for a URL of another origin. */
-  #pathOf(filePath: string, url: string): string | undefined {
-    const base = `http://own.invalid${this.mount ?? ''}${encodeURI(filePath)}`;
+  #pathOf(filePath: string, url: string, baseOfPage: string | undefined): string | undefined {
+    const mount = this.mount ?? '';
+    const page = `http://own.invalid${mount}${filePath.split('/').map(encodeURIComponent).join('/')}`;
+    const base =
+      baseOfPage !== undefined && URL.canParse(baseOfPage, page) ? new URL(baseOfPage, page) : page;
     if (!URL.canParse(url, base)) return undefined;
     const { origin, pathname } = new URL(url, base);
     if (origin !== 'http://own.invalid') return undefined;
-    const mount = this.mount ?? '';
-    const below = mount !== '' && pathname.startsWith(`${mount}/`) ? pathname.slice(mount.length) : pathname;
+    // The first request names the mount, and routers ignore its case.
+    const isBelow = mount !== '' && pathname.toLowerCase().startsWith(`${mount.toLowerCase()}/`);
+    const below = isBelow ? pathname.slice(mount.length) : pathname;
     const decoded = decodePart(below);
     return decoded && posix.normalize(decoded);
   }
 
-  async #integrityOf(filePath: string, url: string, dependencies: Dependency[]): Promise<string | undefined> {
-    const assetPath = this.#pathOf(filePath, url);
-    if (assetPath === undefined) return undefined;
+  /** @param assetPath - the path below the root of a script or style */
+  async #integrityOf(assetPath: string, dependencies: Dependency[]): Promise<string | undefined> {
     const path = this.#files.pathOf(assetPath);
     const found = await this.#files.stat(path);
     const isFixed = found !== undefined && /\bimmutable\b/.test(this.#static.cacheControl(assetPath) ?? '');
@@ -333,9 +344,12 @@ export class Page {
 
   #nonceFor(req: IncomingMessage, res: ServerResponse): string {
     const given = this.#pages.settings.csp?.nonce;
-    const nonce: unknown = typeof given === 'function' ? given(req, res) : randomBytes(18).toString('base64');
-    if (typeof nonce === 'string' && /^[\w+/-]+={0,2}$/.test(nonce)) return nonce;
     const scope = { ...PAGES_SCOPE, within: 'pages.csp' };
+    const nonce: unknown =
+      typeof given === 'function'
+        ? assertSync(given(req, res), scope, 'nonce')
+        : randomBytes(18).toString('base64');
+    if (typeof nonce === 'string' && /^[\w+/-]+={0,2}$/.test(nonce)) return nonce;
     throw wrongReturnValue(scope, 'nonce', nonce, `a text of base64, for ${this.#filePath}`);
   }
 }
@@ -359,6 +373,19 @@ function loadParser(): ParserClass {
 const unfit = (filePath: string, reason: string): Error =>
   new Error(`staticFiles: the option "pages" cannot change ${filePath}, which is ${reason}`);
 
+const refusal = (url: string, what: string): string =>
+  `Integrity-Policy refuses the script ${url} ${what}; add its integrity to the page`;
+
+/** A hash in an attribute `integrity`, which is also a source of a policy. */
+const HASH = /\bsha(?:256|384|512)-[\w+/-]+={0,2}/g;
+
+/** The folder of a URL. An import map takes no URL that begins with a name. */
+function folderOf(url: string): string {
+  const path = url.replace(/[?#].*/, '');
+  const folder = path.slice(0, path.lastIndexOf('/') + 1);
+  return /^(?:\.{0,2}\/|[a-z][a-z\d+.-]*:)/i.test(folder) ? folder : `./${folder}`;
+}
+
 /** Escapes what would end the element, and what is no text in ECMAScript before 2019. */
 const escapeJson = (text: string): string =>
   text.replace(/[<\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
@@ -366,19 +393,38 @@ const escapeJson = (text: string): string =>
 /** The source of a policy for an inline element. The parser has normalised its line ends as browsers do. */
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
+/** What an import map of a page has; undefined without one, and for one that the browser refuses. */
+function readImportMap(importMap: Parsed['importMap']): ImportMap | undefined {
+  try {
+    return importMap && Object(JSON.parse(importMap.text));
+  } catch {
+    return undefined;
+  }
+}
+
+interface ImportMap {
+  readonly imports?: unknown;
+  readonly scopes?: unknown;
+  readonly integrity?: object;
+}
+
+/** The URLs that an import map names. */
+function importsOf(importMap: Parsed['importMap']): string[] {
+  const { imports, scopes } = readImportMap(importMap) ?? {};
+  const lists: unknown[] = [imports, ...Object.values(Object(scopes))];
+  return lists.flatMap((list) => Object.values(Object(list))).filter(isString);
+}
+
 /** The import map of a page with the hashes of modules; undefined if it has none. */
 function importMapOf({ importMap }: Parsed, modules: Readonly<Record<string, string>>): string | undefined {
   const hasModules = Object.keys(modules).length > 0;
   if (!hasModules || importMap === undefined) {
     return hasModules ? escapeJson(JSON.stringify({ integrity: modules })) : importMap?.text;
   }
-  try {
-    const given: { integrity?: object } = Object(JSON.parse(importMap.text));
-    return escapeJson(JSON.stringify({ ...given, integrity: { ...modules, ...given.integrity } }));
-  } catch {
-    // The browser reports it.
-    return importMap.text;
-  }
+  const given = readImportMap(importMap);
+  return given === undefined
+    ? importMap.text
+    : escapeJson(JSON.stringify({ ...given, integrity: { ...modules, ...given.integrity } }));
 }
 
 function apply(text: string, edits: readonly Edit[]): string {
@@ -394,10 +440,20 @@ function apply(text: string, edits: readonly Edit[]): string {
 /** The class of the package parse5-html-rewriting-stream. */
 type ParserClass = typeof RewritingStream;
 
+interface Offsets {
+  readonly startOffset: number;
+  readonly endOffset: number;
+}
+
 interface EndTag {
   readonly tagName: string;
   readonly sourceCodeLocation?:
-    | { readonly startOffset: number; readonly endOffset: number; readonly startLine: number }
+    | {
+        readonly startOffset: number;
+        readonly endOffset: number;
+        readonly startLine: number;
+        readonly attrs?: Readonly<Record<string, Offsets>>;
+      }
     | null
     | undefined;
 }
@@ -409,11 +465,11 @@ interface StartTag extends EndTag {
 /** A script or style that a page loads. */
 interface Asset {
   readonly url: string;
-  /** The offset behind the name of the tag, where attributes are added: the first of two equal names counts. */
+  /** The offset behind the name of the tag, where attributes are added. */
   readonly at: number;
   readonly kind: 'script' | 'style';
   readonly isModule: boolean;
-  readonly hasIntegrity: boolean;
+  readonly integrity: string | undefined;
   readonly hasCrossOrigin: boolean;
 }
 
@@ -429,9 +485,11 @@ interface Parsed {
   /** The content of the element for the configuration, if the page has it. */
   readonly config: Place | undefined;
   readonly importMap: (Place & { readonly text: string }) | undefined;
+  /** The value of `<base href>`. */
+  readonly base: string | undefined;
   readonly assets: readonly Asset[];
-  /** Offsets in the tags of scripts, styles and preloads where a nonce is added. */
-  readonly nonces: readonly number[];
+  /** Where the tags of scripts, styles and preloads get a nonce: browsers ignore it in a tag that has two. */
+  readonly nonces: readonly Place[];
   /** The hashes of the inline scripts, except an import map, and of the styles. */
   readonly scripts: readonly string[];
   readonly styles: readonly string[];
@@ -472,7 +530,8 @@ class PageReader {
   #config: Place | undefined;
   #importMap: (Place & { text: string }) | undefined;
   readonly #assets: Asset[] = [];
-  readonly #nonces: number[] = [];
+  #base: string | undefined;
+  readonly #nonces: Place[] = [];
   readonly #scripts: string[] = [];
   readonly #styles: string[] = [];
   readonly #attributes: { kind: 'script' | 'style'; name: string; line: number }[] = [];
@@ -493,8 +552,11 @@ class PageReader {
     if (tagName === 'template' || tagName === 'noscript') this.#depth++;
     const isPreload = tagName === 'link' && PRELOADS.test(attributes.get('rel') ?? '');
     if (tagName === 'script' || isPreload || tagName === 'body') this.#markHead(startOffset);
-    if (tagName === 'script' || tagName === 'style' || isPreload || attributes.has('nonce'))
-      this.#nonces.push(at);
+    if (tagName === 'base' && this.#depth === 0) this.#base ??= attributes.get('href');
+    const nonce = sourceCodeLocation.attrs?.['nonce'];
+    if (nonce !== undefined) this.#nonces.push({ start: nonce.startOffset, end: nonce.endOffset });
+    else if (tagName === 'script' || tagName === 'style' || isPreload)
+      this.#nonces.push({ start: at, end: at });
     if (tagName === 'script') this.#startScript(attributes, at, endOffset);
     if (tagName === 'style') this.#inline = { kind: 'style', start: endOffset, text: '' };
     if (isPreload) this.#addPreload(attributes, at);
@@ -537,15 +599,8 @@ class PageReader {
     at: number,
     isModule: boolean,
   ): void {
-    const hasIntegrity = attributes.has('integrity');
-    this.#assets.push({
-      url,
-      at,
-      kind,
-      isModule,
-      hasIntegrity,
-      hasCrossOrigin: attributes.has('crossorigin'),
-    });
+    const integrity = attributes.get('integrity');
+    this.#assets.push({ url, at, kind, isModule, integrity, hasCrossOrigin: attributes.has('crossorigin') });
   }
 
   endTag({ tagName, sourceCodeLocation }: EndTag): void {
@@ -572,6 +627,7 @@ class PageReader {
       head: this.#head ?? length,
       config: this.#config,
       importMap: this.#importMap,
+      base: this.#base,
       assets: this.#assets,
       nonces: this.#nonces,
       scripts: [...new Set(this.#scripts)],

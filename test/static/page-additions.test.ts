@@ -107,7 +107,7 @@ describe('pages.config', () => {
     expect((await get(port, '/')).status).toBe(200);
   });
 
-  it.each([undefined, () => 1])(
+  it.each([undefined, () => 1, Promise.resolve(1)])(
     'staticFiles passes an error to next when the configuration is %p',
     async (value) => {
       const { port } = await site({ pages: { config: () => value } });
@@ -246,6 +246,22 @@ describe('pages.csp', () => {
     expect(head).toMatchObject({ status: 200, headers: { 'content-length': String(first.body.length) } });
   });
 
+  it('staticFiles replaces a nonce that the file has: browsers ignore it in a tag with two', async () => {
+    const html = '<meta nonce=old><script a="b"nonce="old" src=a.js></script><style nonce>p{}</style>';
+    const { port } = await site({ pages: { csp: { nonce: () => 'abc' } } }, { 'www/index.html': html });
+    expect((await get(port, '/')).text.replaceAll('  ', ' ')).toBe(
+      '<meta nonce="abc"><script a="b" nonce="abc" src=a.js></script><style nonce="abc">p{}</style>',
+    );
+  });
+
+  it('staticFiles passes an error to next when the nonce is a promise', async () => {
+    const nonce = (async () => {
+      throw new Error('late');
+    }) as unknown as () => string;
+    const { port } = await site({ pages: { csp: { nonce } } });
+    expect(await get(port, '/')).toMatchObject({ status: 500, text: expect.stringContaining('nonce') });
+  });
+
   it('staticFiles sends no lifetime and no validator that other code has set with a nonce', async () => {
     const names = ['cdn-cache-control', 'surrogate-control', 'expires', 'etag', 'last-modified'];
     const setHeaders: StaticFilesOptions['setHeaders'] = (res) => {
@@ -350,6 +366,76 @@ describe('pages.integrity', () => {
     expect(headers['content-security-policy']).toContain(sha256(map));
     expect(headers['content-security-policy']).toContain(`'${sha384(main)}'`);
   });
+});
+
+describe('pages.integrity of pages that were not made by a bundler', () => {
+  const integrityOf = async (html: string, files: Record<string, string>, path = '/') => {
+    const { port } = await site({ pages: { integrity: true } }, { 'www/index.html': html, ...files });
+    return (await get(port, path)).text;
+  };
+
+  it('staticFiles resolves URLs with the base of the page', async () => {
+    const html = '<base href="/assets/"><script src="a.js"></script><script type=module src="m.js"></script>';
+    const files = { 'www/a.js': 'wrong', 'www/assets/a.js': 'right', 'www/assets/m.js': 'module' };
+    const text = await integrityOf(html, files);
+    expect(text).toContain(`<script integrity="${sha384('right')}" crossorigin src="a.js">`);
+    expect(text).toContain(`"./m.js":"${sha384('module')}"`);
+    expect(await integrityOf(html.replace('"/assets/"', 'http://cdn.invalid/'), files)).not.toContain(
+      'integrity',
+    );
+  });
+
+  it('staticFiles finds the scripts beside a page whose folder has the signs of a URL', async () => {
+    const files = { 'www/c#?/index.html': '<script src=a.js></script>', 'www/c#?/a.js': 'right' };
+    expect(await integrityOf('', { ...files, 'www/a.js': 'wrong' }, '/c%23%3F/')).toContain(sha384('right'));
+  });
+
+  it('staticFiles lists modules by URLs that an import map may have, and those that the map of the page names', async () => {
+    const html =
+      '<script type=importmap>{"imports":{"x":"/lib/x.js"},"scopes":{"/":{"y":"./more/y.js","z":null}}}</script>' +
+      '<script type=module src=app/main.js></script>';
+    const files = { 'www/app/main.js': 'main', 'www/lib/x.js': 'x', 'www/more/y.js': 'y' };
+    const map = /<script type=importmap>(.*?)<\/script>/.exec(await integrityOf(html, files))?.[1] ?? '';
+    expect(JSON.parse(map).integrity).toEqual({
+      './app/main.js': sha384('main'),
+      '/lib/x.js': sha384('x'),
+      './more/y.js': sha384('y'),
+    });
+  });
+
+  it("staticFiles allows scripts with an integrity of their own under 'strict-dynamic'", async () => {
+    const html = `<script src=http://cdn.invalid/a.js integrity="sha256-YQ== ${sha384('a')}?x"></script>`;
+    const pages = { integrity: true, csp: "script-src 'strict-dynamic'" };
+    const { port } = await site({ pages }, { 'www/index.html': html });
+    expect((await get(port, '/')).headers['content-security-policy']).toBe(
+      `script-src 'strict-dynamic' 'sha256-YQ==' '${sha384('a')}'`,
+    );
+  });
+
+  it('staticFiles reports a script that is not among the files', async () => {
+    const warnings: string[] = [];
+    const emit = jest
+      .spyOn(process, 'emitWarning')
+      .mockImplementation((text) => void warnings.push(String(text)));
+    await integrityOf('<script src=/other/server.js></script>', {});
+    emit.mockRestore();
+    expect(warnings.join()).toMatch(/index\.html: .*refuses the script \/other\/server\.js/);
+  });
+
+  it.each([['/APP/'], ['http://other.invalid/app/'], ['/app/route']])(
+    'staticFiles finds own scripts when the first request is for %s',
+    async (first) => {
+      const files = { 'www/index.html': '<script src=/app/a.js></script>', 'www/a.js': 'a' };
+      const handler = staticFiles(join(makeFolder(files), 'www'), { html: true, pages: { integrity: true } });
+      const app = express().use('/app', (req, res, next) => {
+        if (req.url === '/route') req.url = '/index.html';
+        handler(req, res, next);
+      });
+      const port = await listen(app);
+      await get(port, first);
+      expect((await get(port, '/app/')).text).toContain(sha384('a'));
+    },
+  );
 });
 
 describe('pages', () => {
