@@ -94,6 +94,13 @@ function parseDuration(text: string): number {
   return Number(amount) * (UNITS.find(([names]) => names.test(unit))?.[1] ?? Number.NaN);
 }
 
+/** Whether a value is that of the option: a single word that is no directive is the misspelt name of a build tool. */
+function isCacheControlOption(value: unknown): boolean {
+  if (!isCacheControl(value)) return false;
+  const isName = isString(value) && /^[a-z]+$/i.test(value) && !/^(?:public|private|immutable)$/i.test(value);
+  return !isName || Object.hasOwn(HASHED_FILES, value);
+}
+
 /** Whether a value is a boolean or may be sent as a header. */
 function isCacheControl(value: unknown): value is string | boolean {
   if (typeof value === 'boolean') return true;
@@ -220,8 +227,8 @@ const RULES: Rules<ResolvedOptions> = {
   acceptRanges: flag(true),
   cacheControl: rule<NonNullable<StaticFilesOptions['cacheControl']>>(
     true,
-    isEither(isCacheControl, isFunction),
-    ACCEPTED_CACHE_CONTROL,
+    isEither(isCacheControlOption, isFunction),
+    `${ACCEPTED_CACHE_CONTROL}; or a build tool: ${Object.keys(HASHED_FILES).join(', ')}`,
   ),
   maxAge: rule(undefined, (v) => parseMaxAge(v) !== undefined, "milliseconds, or a string such as '1d'"),
   immutable: rule(

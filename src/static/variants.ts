@@ -19,14 +19,17 @@ export interface Variant {
   readonly type: string;
 }
 
-/** What a file is, for which a variant may exist. */
+/** What a file is, for which a variant may exist. No image in pixels replaces one that has every size. */
 const ORIGINALS: Readonly<Record<VariantName, RegExp>> = {
   md: /^text\/html/,
-  avif: /^image\//,
-  webp: /^image\//,
+  avif: /^image\/(?!svg)/,
+  webp: /^image\/(?!svg)/,
 };
 
-/** Finds the variants of a file in the order of the option, and all paths whose stat decided the result. */
+/**
+ * Finds the variants of a file in the order of the option, the file itself among them if it has such a format, and all paths
+ * whose stat decided the result.
+ */
 export async function findVariants(
   files: Files,
   filePath: string,
@@ -39,7 +42,12 @@ export async function findVariants(
   for (const extension of settings.variants) {
     if (!ORIGINALS[extension].test(original)) continue;
     for (const path of [`${stem}.${extension}`, `${filePath}.${extension}`]) {
-      if (path === filePath || !mayBeServed(path, settings)) continue;
+      if (path === filePath) {
+        // The order of the option holds for the file too: an AVIF is not answered with a WebP of the same weight.
+        variants.push({ path, type: essenceOf(original) });
+        break;
+      }
+      if (!mayBeServed(path, settings)) continue;
       const dependency = { path: files.pathOf(path), version: (await fileAt(files, path))?.version };
       dependencies.push(dependency);
       if (!(await isServed(files, dependency, settings))) continue;
@@ -47,7 +55,8 @@ export async function findVariants(
       break;
     }
   }
-  return { variants: variants.length > 0 ? variants : undefined, dependencies };
+  const hasOthers = variants.some(({ path }) => path !== filePath);
+  return { variants: hasOthers ? variants : undefined, dependencies };
 }
 
 async function fileAt(files: Files, path: string): ReturnType<Files['stat']> {
@@ -112,7 +121,7 @@ function bestOf(
     least = quality;
     best = variant;
   }
-  return best;
+  return best?.type === original ? undefined : best;
 }
 
 /** A reference from the URL of a request to a file beside the file that it names. It is right behind every proxy. */
