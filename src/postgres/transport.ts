@@ -554,8 +554,12 @@ class Session {
     const { statements, settings } = this.#owner;
     if (settings.create) await this.#create();
     await this.query(`LISTEN ${statements.channel}`);
+    let isVerified = false;
     const verified = new Promise<void>((resolve) => {
-      this.#verified = resolve;
+      this.#verified = () => {
+        isVerified = true;
+        resolve();
+      };
     });
     // From another connection: a pooler in transaction mode passes on what a connection sends to itself.
     const { pool, commandTimeout } = settings;
@@ -564,6 +568,9 @@ class Session {
       await inTime(Promise.race([verified, this.lost.then(throwError)]), settings.commandTimeout);
     } catch (cause) {
       if (!isTimeout(cause)) throw cause;
+      // A connection that is silent, and not only without notifications, does not reply either.
+      await this.query('SELECT 1');
+      if (isVerified) return;
       const message =
         'LISTEN gets no notifications. A pooler in transaction mode? Pass a pool with direct connections as the option "listen"';
       throw Object.assign(new Error(message, { cause }), { code: NO_NOTIFICATIONS });

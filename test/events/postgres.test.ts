@@ -185,6 +185,30 @@ it('createPubSub refuses subscriptions when LISTEN gets no notifications', async
   await expect(events.ready('tick')).rejects.toThrow(/LISTEN gets no notifications. A pooler/);
 });
 
+it('createPubSub connects again when the network fails after LISTEN', async () => {
+  let failures = 0;
+  const connect = async (): Promise<pg.PoolClient> => {
+    const client = await proxied.connect();
+    const query = client.query.bind(client) as (...words: unknown[]) => Promise<unknown>;
+    const replied = async (text: string, values: unknown[]): Promise<unknown> => {
+      const reply = await query(text, values);
+      if (text.startsWith('LISTEN') && failures++ < 3) {
+        // The open connections stay silent.
+        proxy.stall();
+        proxy.heal();
+      }
+      return reply;
+    };
+    return Object.assign(client, { query: replied });
+  };
+  const listen = { connect, on: proxied.on.bind(proxied), off: proxied.off.bind(proxied) };
+  const events = open({ listen, commandTimeout: 300 });
+  const stream = events.subscribe('tick');
+  await events.ready('tick');
+  await events.publish('tick', 1);
+  expect(await take(stream, 1)).toEqual([1]);
+});
+
 it('createPubSub rejects events that PostgreSQL cannot store, and publishes later ones', async () => {
   await pool.query('CREATE DATABASE latin ENCODING LATIN1 TEMPLATE template0');
   const latin = poolOf({ pathname: 'latin' });
