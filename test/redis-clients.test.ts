@@ -8,6 +8,7 @@ import { versionOf } from './caching/store-entries.ts';
 import { type RedisServer, startRedis } from './redis.ts';
 import { startCluster } from './redis-cluster.ts';
 import {
+  assertClusterRecovery,
   assertHistory,
   assertInvalidation,
   assertRecovery,
@@ -149,5 +150,5 @@ it('createPubSub connects to a cluster again when the clusterRetryStrategy of th
   await events.ready('tick');
   await Promise.all(cluster.nodes.map((node) => node.kill()));
   await Promise.all(cluster.nodes.map((node) => node.start()));
-  await assertRecovery(events, stream);
+  await assertClusterRecovery(events, stream);
 });

@@ -15,7 +15,7 @@ import {
 } from './events/interruptions.ts';
 import { type RedisServer, startRedis } from './redis.ts';
 import { startCluster } from './redis-cluster.ts';
-import { assertRecovery, openPubSub, stopAll, stops, USES } from './redis-uses.ts';
+import { assertClusterRecovery, openPubSub, stopAll, stops, USES } from './redis-uses.ts';
 import { until } from './until.ts';
 
 /** The members of a client that the tests need. */
@@ -80,7 +80,7 @@ export function describeNodeRedis(name: string, { createClient, createCluster }:
       await events.ready('tick');
       await Promise.all(cluster.nodes.map((node) => node.kill()));
       await Promise.all(cluster.nodes.map((node) => node.start()));
-      await assertRecovery(events, stream);
+      await assertClusterRecovery(events, stream);
     });
 
     describe('interrupted', () => {

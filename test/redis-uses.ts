@@ -36,6 +36,25 @@ export async function assertRecovery(events: PubSub<Events>, stream: EventStream
   expect(await take(later, 1)).toEqual([1]);
 }
 
+/** Like `assertRecovery`, for a cluster. Its nodes lose events until they have found each other again. */
+export async function assertClusterRecovery(
+  events: PubSub<Events>,
+  stream: EventStream<number>,
+): Promise<void> {
+  await expect(stream.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
+  const later = events.subscribe('tick');
+  await events.ready('tick');
+  let hasArrived = false;
+  const first = later.next().finally(() => {
+    hasArrived = true;
+  });
+  while (!hasArrived) {
+    await publishWhenConnected(() => events.publish('tick', 1));
+    await sleep(20);
+  }
+  expect((await first).value).toBe(1);
+}
+
 /** Publishes ten events to two processes, and replays those after the first. */
 export async function assertHistory(client: RedisSource): Promise<void> {
   const prefix = `${randomUUID()}{x}`;
