@@ -280,7 +280,8 @@ export class KeptFiles {
     this.#sweptAt = performance.now();
     const kept: Kept[] = [];
     for await (const { path, name, version } of walkFiles(this.root, this.#static)) {
-      if (name.startsWith(TEMPORARY)) continue;
+      // Other files are not ours to delete: somebody has put them there, or the directory is a wrong one.
+      if (name.startsWith(TEMPORARY) || !this.#accepts(path)) continue;
       kept.push({ path, size: Number(version.size), usedAt: Number(version.mtimeNs / 1_000_000n) });
     }
     kept.sort((a, b) => a.usedAt - b.usedAt);

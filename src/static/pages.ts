@@ -96,7 +96,8 @@ export class Pages {
     if (map !== undefined) {
       scripts.push(hashOf(map));
       if (parsed.importMap === undefined) added += `<script type="importmap"${nonce}>${map}</script>`;
-      else edits.push({ ...parsed.importMap, text: map });
+      // The text of the parser has other line ends than the file.
+      else if (map !== parsed.importMap.text) edits.push({ ...parsed.importMap, text: map });
     }
     if (added !== '') edits.push({ start: parsed.head, end: parsed.head, text: added });
     if (nonce !== '') for (const place of parsed.nonces) edits.push({ ...place, text: nonce });

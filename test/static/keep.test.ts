@@ -157,6 +157,15 @@ describe('keep', () => {
     expect(existsSync(main)).toBe(true);
   });
 
+  it('staticFiles deletes no file that it would not keep, in a directory that others use too', async () => {
+    const files = { 'kept/uploads/report.pdf': 'report', 'kept/assets/old-a.js': 'old' };
+    const folder = makeFolder({ ...FILES, ...files });
+    for (const name of Object.keys(files)) setAge(join(folder, name), 100);
+    await site({}, {}, folder);
+    await until(() => !existsSync(join(folder, 'kept/assets/old-a.js')));
+    expect(existsSync(join(folder, 'kept/uploads/report.pdf'))).toBe(true);
+  });
+
   it('staticFiles notes that files of the current build are in use', async () => {
     const folder = makeFolder({ ...FILES, 'kept/assets/main-a.js': FILES['dist/assets/main-a.js'] });
     setAge(join(folder, 'kept/assets/main-a.js'), 100);

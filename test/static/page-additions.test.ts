@@ -182,6 +182,14 @@ describe('pages.csp', () => {
     );
   });
 
+  it('staticFiles leaves an import map with other line ends as it is', async () => {
+    const html = '<script type="importmap">{\r\n}</script>\r\n';
+    const { port } = await site({ pages: { csp: true } }, { 'www/index.html': html });
+    const { text, headers } = await get(port, '/');
+    expect(text).toBe(html);
+    expect(headers['content-security-policy']).toContain(sha256('{\n}'));
+  });
+
   it("staticFiles adds no hash beside 'unsafe-inline', which it would turn off", async () => {
     const { port } = await site({ pages: { csp: "script-src 'self'; style-src 'unsafe-inline'" } });
     expect((await get(port, '/')).headers['content-security-policy']).toBe(
