@@ -110,7 +110,9 @@ export function writeReplyInPlace(req: IncomingMessage, res: ServerResponse, rep
   const socket = writeHead(res, status, headers);
   if (req.method === 'HEAD') res.end();
   else if (typeof body === 'string') endText(res, socket, body, length);
-  else if (length < SMALL_BYTES && isAscii(body)) endText(res, socket, body.toString('latin1'), length);
+  // Other code that gets the text may overlook its encoding.
+  else if (length < SMALL_BYTES && (socket !== undefined || isAscii(body)))
+    endText(res, socket, body.toString('latin1'), length);
   else endPooled(res, socket, body, release);
 }
 
@@ -120,7 +122,7 @@ export function writeReplyInPlace(req: IncomingMessage, res: ServerResponse, rep
  * in one write.
  */
 function endText(res: ServerResponse, socket: Socket | undefined, body: string, length: number): void {
-  // Text with as many bytes as characters is ASCII, which needs no encoder.
+  // Text with as many bytes as characters needs no encoder: it is ASCII, or has a character for each byte.
   const encoding = length === body.length ? 'latin1' : 'utf8';
   if (socket === undefined && length > HTTP2_CHUNK && isHttp2(res))
     endWithBody(res, Buffer.from(body, encoding));
