@@ -75,7 +75,7 @@ export class Compression {
     const preferences = this.#preferences(exchange);
     if (preferences === undefined || preferences.identityWeight > 0) return;
     if (preferences.preferred.length > 0) return;
-    const message = `No supported content coding is acceptable; supported: ${this.settings.codings.join(', ')}, identity`;
+    const message = `No supported content coding is acceptable; supported: ${[...this.settings.codings, 'identity'].join(', ')}`;
     throw new HttpError(406, message, { code: 'NOT_ACCEPTABLE' });
   }
 
@@ -86,14 +86,14 @@ export class Compression {
   }
 
   /** The coding of a response; undefined if it is sent as it is. */
-  encodingFor(exchange: Exchange, { body, cause }: GraphQLResponse): ResponseEncoding | undefined {
+  encodingFor(exchange: Exchange, { body, cause, headers }: GraphQLResponse): ResponseEncoding | undefined {
     const stored = exchange.caching?.codingOf?.(body);
     if (stored !== undefined) return { coding: stored, id: undefined };
     const coding = this.preferred(exchange);
-    if (coding === undefined || exchange.res.hasHeader('content-encoding')) return undefined;
+    if (coding === undefined || setsHeader(exchange, 'content-encoding', headers)) return undefined;
     const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
     if (length < this.settings.minBytes && !this.#refusesIdentity(exchange)) return undefined;
-    if (!this.isAllowed(exchange, cause.kind === 'data')) return undefined;
+    if (!this.isAllowed(exchange, cause.kind === 'data', headers)) return undefined;
     return { coding, id: encodingId(coding, LEVELS[coding]) };
   }
 
@@ -101,8 +101,8 @@ export class Compression {
    * Whether the length of a compressed response may tell something to other sites (BREACH): their pages can let the
    * browser send credentials that it adds itself. A client that refuses the body itself is not a browser.
    */
-  isAllowed(exchange: Exchange, isResult: boolean): boolean {
-    if (this.settings.private || !hasAmbientCredentials(exchange)) return true;
+  isAllowed(exchange: Exchange, isResult: boolean, headers?: GraphQLResponse['headers']): boolean {
+    if (this.settings.private || !hasAmbientCredentials(exchange, headers)) return true;
     const policy = isResult ? exchange.caching?.policy() : undefined;
     const isPublic = policy !== undefined && isCacheable(policy) && policy.scope === 'PUBLIC';
     return isPublic || this.#refusesIdentity(exchange);
@@ -149,12 +149,17 @@ export class Compression {
 /** The schemes of credentials that a browser adds itself (RFC 7617, 7616, 4559). */
 const BROWSER_SCHEMES = /^(?:basic|digest|negotiate|ntlm)\b/i;
 
-function hasAmbientCredentials({ req, res }: Exchange): boolean {
+function hasAmbientCredentials(exchange: Exchange, headers: GraphQLResponse['headers']): boolean {
+  const { req } = exchange;
   const { cookie, authorization } = req.headers;
-  if (cookie !== undefined || res.hasHeader('set-cookie')) return true;
+  if (cookie !== undefined || setsHeader(exchange, 'set-cookie', headers)) return true;
   if (authorization !== undefined && BROWSER_SCHEMES.test(authorization)) return true;
   return hasCertificate(req);
 }
+
+/** Whether the application, or an error of a resolver, sets a header. */
+const setsHeader = ({ res }: Exchange, name: string, headers: GraphQLResponse['headers']): boolean =>
+  res.hasHeader(name) || headers?.[name] !== undefined;
 
 function compress(body: string | Buffer, coding: Coding): MaybePromise<Buffer> {
   const source = typeof body === 'string' ? Buffer.from(body) : body;

@@ -27,8 +27,8 @@ interface RawRequest {
 const { zstdDecompressSync }: { readonly zstdDecompressSync?: (bytes: Buffer) => Buffer } = Object(zlib);
 
 /** Decodes a body. */
-export function decode(bytes: Buffer, coding: string | undefined): string {
-  if (coding === undefined || bytes.length === 0) return bytes.toString();
+function decode(bytes: Buffer, coding: string | undefined): string {
+  if (coding === undefined || coding === 'identity' || bytes.length === 0) return bytes.toString();
   if (coding === 'br') return zlib.brotliDecompressSync(bytes).toString();
   if (coding === 'gzip') return zlib.gunzipSync(bytes).toString();
   if (coding === 'zstd' && zstdDecompressSync !== undefined) return zstdDecompressSync(bytes).toString();

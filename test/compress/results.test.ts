@@ -1,9 +1,10 @@
 import zlib from 'node:zlib';
 import compressionMiddleware from 'compression';
 import express from 'express';
+import { GraphQLError } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { schemaOf } from '../caching/service.ts';
-import { CODINGS, closeAll, decode, listen, post, send } from './raw.ts';
+import { CODINGS, closeAll, listen, post, send } from './raw.ts';
 
 const TEXT = 'all work and no play makes json a dull format; ';
 let executions = 0;
@@ -14,6 +15,7 @@ const schema = schemaOf(
      cached(count: Int = 100): String @cacheControl(maxAge: 60)
      mine(count: Int = 100): String @cacheControl(maxAge: 60, scope: PRIVATE)
      fail(text: String): String
+     failWith(header: String!, value: String!): String
    }
    type Mutation { write: String }`,
   {
@@ -23,6 +25,9 @@ const schema = schemaOf(
       mine: (_: unknown, { count }: { count: number }) => `${++executions} ${TEXT.repeat(count)}`,
       fail: (_: unknown, { text }: { text: string }) => {
         throw new Error(text);
+      },
+      failWith: (_: unknown, { header, value }: Record<'header' | 'value', string>) => {
+        throw new GraphQLError('failed', { extensions: { http: { headers: { [header]: value } } } });
       },
     },
     Mutation: { write: () => String(++executions) },
@@ -118,6 +123,9 @@ describe('the option compress of graphqlHTTP', () => {
     expect(refused.status).toBe(406);
     expect(JSON.parse(refused.text).errors[0].extensions.code).toBe('NOT_ACCEPTABLE');
     expect(executions).toBe(0);
+    const none = await serve({ compress: { codings: [] } });
+    const { text } = await post(none, WORDS, { 'accept-encoding': 'gzip, identity;q=0' });
+    expect(JSON.parse(text).errors[0].message).toMatch(/supported: identity$/);
   });
 
   it('is off by default, without Accept-Encoding in Vary', async () => {
@@ -339,6 +347,18 @@ describe('results that are private by cookie', () => {
     expect(plain.text).toBe(words());
   });
 
+  it.each([
+    ['Set-Cookie', 'session=1'],
+    ['Content-Encoding', 'identity'],
+  ])('are not compressed if an error of a resolver sets %s', async (header, value) => {
+    const url = await serve();
+    const query = `{ words failWith(header: "${header}", value: "${value}") }`;
+    const plain = await send(withQuery(url, query), { headers });
+    expect(String(plain.headers[header.toLowerCase()])).toBe(value);
+    expect(plain.headers['content-encoding'] ?? 'identity').toBe('identity');
+    expect(JSON.parse(plain.text).data.words).toBe(TEXT.repeat(100));
+  });
+
   it('are compressed with private: true, for other credentials, and for clients that are not browsers', async () => {
     const cookie = { ...headers, cookie: 'session=1' };
     const encodingOf = async (url: string, sent: Record<string, string>) =>
@@ -389,8 +409,8 @@ describe('compressed results and other middleware', () => {
       res.setHeader('Content-Encoding', 'identity');
       handler(req, res);
     });
-    const { headers, bytes } = await post(url, WORDS, { 'accept-encoding': 'gzip' }).catch((error) => error);
-    expect(headers?.['content-encoding'] ?? 'identity').toBe('identity');
-    expect(bytes === undefined || decode(bytes, undefined) === words()).toBe(true);
+    const { headers, text } = await post(url, WORDS, { 'accept-encoding': 'gzip' });
+    expect(headers['content-encoding']).toBe('identity');
+    expect(text).toBe(words());
   });
 });
