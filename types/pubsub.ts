@@ -172,8 +172,9 @@ export interface EventTransport {
    * lost connection the transport subscribes again by itself.
    */
   subscribe(channel: string): Promise<void>;
+  /** Later events of the channel do not arrive until it is subscribed to again, which may be at once. */
   unsubscribe(channel: string): void;
-  /** Closes the connections. Later calls reject. */
+  /** Closes the connections. Later calls of `publish` and `subscribe` reject. */
   close(): Promise<void>;
   readonly history?: TransportHistory | undefined;
   /** Whether `publish` accepts a client with a transaction. */

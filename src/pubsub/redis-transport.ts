@@ -121,6 +121,7 @@ export class RedisTransport implements EventTransport {
   async close(): Promise<void> {
     this.#failure = new Error('The pubsub was closed before Redis confirmed the subscription');
     for (const channel of this.#channels.values()) channel.reject(this.#failure);
+    this.#channels.clear();
     // Redis replies in order, so earlier publishes have settled too.
     await Promise.allSettled([this.#lastPublish]);
     const connections = await this.#connections.catch(() => undefined);

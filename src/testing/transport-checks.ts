@@ -117,6 +117,20 @@ class Pair {
     }
   }
 
+  subscribe(channel: string): Promise<void> {
+    return this.settles('subscribe()', this.subscriber.subscribe(channel));
+  }
+
+  /** Rejects if a call does not settle within the time limit. */
+  settles<T>(call: string, promise: Promise<T>): Promise<T> {
+    const { timeout } = this.settings;
+    return new Promise((resolve, reject) => {
+      const late = (): void => reject(new Error(`${call} did not settle within ${timeout} ms`));
+      const timer = setTimeout(late, timeout);
+      promise.then(resolve, reject).finally(() => clearTimeout(timer));
+    });
+  }
+
   /** Waits for a condition; false after the time limit. */
   async until(isMet: () => boolean): Promise<boolean> {
     const end = performance.now() + this.settings.timeout;
@@ -132,11 +146,8 @@ class Pair {
   }
 
   async close(): Promise<void> {
-    const closing = [...new Set([this.subscriber, this.publisher])].map((each) => each.close());
-    const limit = new Promise((resolve) => {
-      setTimeout(resolve, this.settings.timeout).unref();
-    });
-    await Promise.race([Promise.allSettled(closing), limit]);
+    const transports = [...new Set([this.subscriber, this.publisher])];
+    await Promise.allSettled(transports.map((each) => this.settles('close()', each.close())));
   }
 }
 
@@ -186,21 +197,27 @@ async function checkSubscribe(pair: Pair): Promise<void> {
   for (let round = 0; round < 3; round++) {
     const channels = newChannels(8);
     const arrived = await Promise.all(
-      channels.map(async (channel) => {
-        await pair.subscriber.subscribe(channel);
+      channels.map(async (channel, index) => {
+        // Some are subscribed to again before they are confirmed.
+        const earlier = index % 2 === 0 ? undefined : pair.subscribe(channel);
+        await pair.subscribe(channel);
         await pair.publisher.publish(channel, '1');
-        return pair.until(() => pair.messages(channel).length > 0);
+        const hasArrived = await pair.until(() => pair.messages(channel).length > 0);
+        await earlier;
+        return hasArrived;
       }),
     );
     assert(!arrived.includes(false), 'a message that was published after subscribe() did not arrive');
     // To subscribe again verifies the subscription.
-    await Promise.all(channels.map((channel) => pair.subscriber.subscribe(channel)));
+    await Promise.all(channels.map((channel) => pair.subscribe(channel)));
+    await Promise.all(channels.map((channel) => pair.publisher.publish(channel, '2')));
+    await Promise.all(channels.map((channel) => pair.expectPayloads(channel, ['1', '2'])));
   }
 }
 
 async function checkOrder(pair: Pair): Promise<void> {
   const channels = newChannels(3);
-  await Promise.all(channels.map((channel) => pair.subscriber.subscribe(channel)));
+  await Promise.all(channels.map((channel) => pair.subscribe(channel)));
   const payloads = Array.from({ length: 200 }, (_, index) => String(index));
   await Promise.all(
     payloads.flatMap((payload) => channels.map((channel) => pair.publisher.publish(channel, payload))),
@@ -223,30 +240,66 @@ async function checkTexts(pair: Pair): Promise<void> {
     '\n{\r\t}',
   ];
   for (const channel of [name, `${name} {${UNICODE}}: "'%`, `${name}${'long'.repeat(40)}`]) {
-    await pair.subscriber.subscribe(channel);
+    await pair.subscribe(channel);
     for (const text of texts) await pair.publisher.publish(channel, text);
     await pair.expectPayloads(channel, texts);
   }
 }
 
 async function checkChannels(pair: Pair): Promise<void> {
-  const [kept, left, never] = newChannels(3) as [string, string, string];
-  await Promise.all([pair.subscriber.subscribe(kept), pair.subscriber.subscribe(left)]);
+  const [kept, left, late] = newChannels(3) as [string, string, string];
+  await Promise.all([pair.subscribe(kept), pair.subscribe(left)]);
   pair.subscriber.unsubscribe(left);
-  // Other subscriptions are not affected, and the channel can be subscribed to again.
-  for (const channel of [kept, never]) await pair.publisher.publish(channel, '1');
+  // Other subscriptions are not affected.
+  for (const channel of [kept, late]) await pair.publisher.publish(channel, '1');
   await pair.expectPayloads(kept, ['1']);
-  await pair.subscriber.subscribe(left);
-  await pair.publisher.publish(left, '2');
-  await pair.expectPayloads(left, ['2']);
-  assert(pair.messages(never).length === 0, 'a message of a channel without a subscription arrived');
+  await pair.publisher.publish(left, '1');
+  await pause(QUIET);
+  assert(pair.messages(late).length === 0, 'a message of a channel without a subscription arrived');
+  assert(pair.messages(left).length === 0, 'a message that was published after unsubscribe() arrived');
+  for (const channel of [left, late]) {
+    await pair.subscribe(channel);
+    await pair.publisher.publish(channel, '2');
+    await pair.until(() => pair.messages(channel).length > 0);
+    assert(!pair.payloads(channel).includes('1'), 'a message that was published before subscribe() arrived');
+    await pair.expectPayloads(channel, ['2']);
+  }
+  pair.subscriber.unsubscribe(left);
+  await pair.subscribe(left);
+  // The cancelled subscription does not end the new one, also not later.
+  for (const payload of ['3', '4']) {
+    await pair.publisher.publish(left, payload);
+    await pair.expectPayloads(left, ['2', '3', '4'].slice(0, Number(payload) - 1));
+  }
+  await checkNames(pair);
+}
+
+/** Names that patterns, a folding of characters or a limit of lengths make equal. */
+async function checkNames(pair: Pair): Promise<void> {
+  const [name] = newChannels(1) as [string];
+  const long = name + 'x'.repeat(200);
+  const accent = String.fromCodePoint(0x301);
+  const names = [
+    ...[name, `${name}:1`, `${name} `, name.toUpperCase(), `${name}*`, `${name}.1`, `${name}.*`, `${name}.>`],
+    ...[`${name}/1`, `${name}/+`, `${name}/#`, `${long}1`, `${long}2`],
+    ...[`${name}e${accent}`, `${name}e${accent}`.normalize()],
+  ];
+  await Promise.all(names.map((each) => pair.subscribe(each)));
+  for (const each of names) await pair.publisher.publish(each, each);
+  await pair.until(() => names.every((each) => pair.messages(each).length > 0));
+  await pause(QUIET);
+  for (const each of names) {
+    const other = pair.payloads(each).find((payload) => payload !== each);
+    assert(other === undefined, `the channel "${each}" got a message of the channel "${other}"`);
+    assertSequence(pair.payloads(each), [each]);
+  }
 }
 
 async function checkLinks(pair: Pair): Promise<unknown> {
   const { history } = pair.subscriber;
   if (history === undefined) return SKIPPED;
   const [channel] = newChannels(1) as [string];
-  await pair.subscriber.subscribe(channel);
+  await pair.subscribe(channel);
   let previous = (await history.newest(channel)) ?? '0-0';
   const payloads = Array.from({ length: 50 }, (_, index) => String(index));
   for (const payload of payloads) await pair.publisher.publish(channel, payload);
@@ -315,7 +368,7 @@ async function checkInterruption(pair: Pair): Promise<unknown> {
   const { interrupt } = pair.settings;
   if (interrupt === undefined) return SKIPPED;
   const [channel] = newChannels(1) as [string];
-  await pair.subscriber.subscribe(channel);
+  await pair.subscribe(channel);
   const confirmed: number[] = [];
   let count = 0;
   let isOver = false;
@@ -383,14 +436,19 @@ async function assertStored(pair: Pair, channel: string, confirmed: readonly num
 
 async function checkClose(pair: Pair): Promise<void> {
   const [channel] = newChannels(1) as [string];
-  await pair.subscriber.subscribe(channel);
-  await pair.subscriber.close();
+  await pair.subscribe(channel);
+  await pair.settles('close()', pair.subscriber.close());
   if (!pair.settings.single) await pair.publisher.publish(channel, '1');
   await pause(QUIET);
   assert(pair.messages(channel).length === 0, 'a message arrived after close()');
-  const sent = await pair.subscriber.publish(channel, '2').then(
+  const sent = await pair.settles('publish()', isResolved(pair.subscriber.publish(channel, '2')));
+  assert(!sent, 'publish() resolved after close()');
+  const subscribed = await pair.settles('subscribe()', isResolved(pair.subscriber.subscribe(channel)));
+  assert(!subscribed, 'subscribe() resolved after close()');
+}
+
+const isResolved = (promise: Promise<unknown>): Promise<boolean> =>
+  promise.then(
     () => true,
     () => false,
   );
-  assert(!sent, 'publish() resolved after close()');
-}

@@ -36,6 +36,25 @@ describe.each([
     ['subscribes late', { late: 20 }, /- subscribe resolves when later messages arrive: /],
     ['delivers a message twice', { twice: true }, /- messages arrive once and in order: .* twice/],
     ['changes the order', { reordered: true }, /- messages arrive once and in order: .* another order/],
+    ['delivers a message for each subscription', { repeated: true }, /- subscribe resolves .* twice/],
+    ['confirms what is pending', { hasty: true }, /- subscribe resolves when later messages arrive: /],
+    [
+      'takes names for prefixes',
+      { prefixes: true },
+      /- channels are independent: .* got a message of the channel/,
+    ],
+    [
+      'keeps the last message',
+      { retained: true },
+      /- channels are independent: .* published before subscribe/,
+    ],
+    ['unsubscribes late', { unsubscribed: 20 }, /- channels are independent: the message 4 did not arrive/],
+    ['never unsubscribes', { unsubscribed: 60_000 }, /- channels are independent: .* after unsubscribe/],
+    [
+      'does not close',
+      { endless: true },
+      /- close ends the transport: close\(\) did not settle within 500 ms/,
+    ],
     ['sends an event again', { retries: true }, /the message 30 was delivered twice/],
   ])('fails testTransport if it %s', async (_fault, faults, message) => {
     const broker = new MemoryBroker({ history, faults });

@@ -19,6 +19,17 @@ export interface Faults {
   readonly lenient?: boolean;
   readonly unlinked?: boolean;
   readonly retries?: boolean;
+  /** Whether a channel gets the messages of all channels whose names begin with its name. */
+  readonly prefixes?: boolean;
+  /** Whether a repeated subscription delivers messages once more. */
+  readonly repeated?: boolean;
+  /** Whether a subscription that is not confirmed yet is confirmed to the next caller. */
+  readonly hasty?: boolean;
+  /** Whether a subscription begins with the last earlier message. */
+  readonly retained?: boolean;
+  /** Milliseconds after which a subscription is cancelled. */
+  readonly unsubscribed?: number;
+  readonly endless?: boolean;
 }
 
 /** A broker in memory for several transports, which can lose its connections. */
@@ -62,7 +73,7 @@ export class MemoryBroker {
     const previous = events.at(-1)?.id ?? this.start;
     const event = { id: `${this.#epoch}-${events.length + 1}`, previous, payload };
     events.push(event);
-    for (const transport of this.#connected) transport.deliver(channel, event);
+    for (const transport of this.#connected) transport.send(channel, event);
   }
 
   stored(channel: string): Stored[] {
@@ -77,9 +88,11 @@ class MemoryTransport implements EventTransport {
   readonly name = 'memory';
   readonly #broker: MemoryBroker;
   readonly #faults: Faults;
-  readonly #channels = new Set<string>();
+  /** The channels and the number of their subscriptions. */
+  readonly #channels = new Map<string, number>();
   #listener: TransportListener | undefined;
   readonly #held = new Map<string, () => void>();
+  readonly #pending = new Set<string>();
   #isClosed = false;
 
   constructor(broker: MemoryBroker, faults: Faults, history: boolean) {
@@ -109,16 +122,29 @@ class MemoryTransport implements EventTransport {
   }
 
   async subscribe(channel: string): Promise<void> {
-    const { late } = this.#faults;
-    if (late === undefined) this.#channels.add(channel);
-    else setTimeout(() => this.#channels.add(channel), late);
+    if (this.#isClosed) throw new Error('closed');
+    const { late, repeated, hasty, retained } = this.#faults;
+    const count = this.#channels.get(channel) ?? 0;
+    if (hasty === true) {
+      if (this.#pending.has(channel)) return;
+      this.#pending.add(channel);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    const add = () => this.#channels.set(channel, repeated === true ? count + 1 : 1);
+    if (late === undefined) add();
+    else setTimeout(add, late);
+    const last = this.#broker.stored(channel).at(-1);
+    if (retained === true && count === 0 && last !== undefined) this.deliver(channel, last);
   }
 
   unsubscribe(channel: string): void {
-    this.#channels.delete(channel);
+    const { unsubscribed } = this.#faults;
+    if (unsubscribed === undefined) this.#channels.delete(channel);
+    else setTimeout(() => this.#channels.delete(channel), unsubscribed);
   }
 
   async close(): Promise<void> {
+    if (this.#faults.endless === true) await new Promise(() => undefined);
     this.#isClosed = true;
     this.#broker.transports.delete(this);
     this.#channels.clear();
@@ -132,8 +158,14 @@ class MemoryTransport implements EventTransport {
     if (this.#faults.silent !== true) this.#listener?.gap();
   }
 
+  send(channel: string, event: Stored): void {
+    for (const [name, count] of this.#channels) {
+      if (name !== channel && !(this.#faults.prefixes === true && channel.startsWith(name))) continue;
+      for (let index = 0; index < count; index++) this.deliver(name, event);
+    }
+  }
+
   deliver(channel: string, { payload, ...link }: Stored): void {
-    if (!this.#channels.has(channel)) return;
     const { twice, reordered, unlinked } = this.#faults;
     const send = (): void => {
       const hasLink = this.history !== undefined && unlinked !== true;
