@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import type { EventLink, TopicStats } from '../../types/pubsub.ts';
 import { duration, positive, type Rules } from '../options/rules.ts';
 
@@ -66,7 +67,7 @@ export class MemoryHistory implements HistoryStore {
   readonly #limits: HistoryLimits;
   readonly #channels = new Map<string, ChannelHistory>();
   /** Part of each id, so that the cursors of another process are recognised as unknown. */
-  readonly #epoch = Date.now();
+  readonly #epoch = `${Date.now()}.${randomInt(1e9)}`;
   /** The id before the first event of a channel. */
   readonly #start = `${this.#epoch}-0`;
   #timer: NodeJS.Timeout | undefined;

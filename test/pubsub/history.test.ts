@@ -568,3 +568,14 @@ it('attachSubscriptions sends EVENTS_MISSED to the client and keeps the socket o
   await subscriptions.close();
   await new Promise((resolve) => server.close(resolve));
 });
+
+it('createPubSub in memory does not accept a cursor of another process that started at the same time', async () => {
+  const all = Array.from({ length: 10 }, () => createPubSub<{ tick: number }>({ history: {} }));
+  const cursors = all.map(async (events) => {
+    const stream = events.subscribe('tick');
+    await stream.started?.();
+    return stream.startCursor;
+  });
+  expect(new Set(await Promise.all(cursors)).size).toBe(10);
+  await Promise.all(all.map((events) => events.close()));
+});
