@@ -53,6 +53,8 @@ export interface Program {
   readonly pool: BufferPool;
   /** The size of the last response, which decides the size of the next working buffer. */
   expectedBytes: number;
+  /** The last result of a subscription, if it is short. */
+  lastEvent: Buffer | undefined;
 }
 
 type Pools = WeakMap<EngineSettings, BufferPool>;
@@ -95,6 +97,7 @@ export function createProgram(
     isRestricted: false,
     pool: poolFor(settings),
     expectedBytes: 0,
+    lastEvent: undefined,
   };
 }
 
@@ -109,7 +112,7 @@ function poolFor(settings: EngineSettings): BufferPool {
 /** Returns the program of the deferred parts of an operation. */
 export function programOfParts(program: Program): Program {
   const pool = poolOf(partPools, program.settings, () => createBufferPool(PART_SIZE));
-  return { ...program, pool, expectedBytes: 0 };
+  return { ...program, pool, expectedBytes: 0, lastEvent: undefined };
 }
 
 function poolOf(byKey: Pools, settings: EngineSettings, create: () => BufferPool): BufferPool {

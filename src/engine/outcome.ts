@@ -12,6 +12,8 @@ import {
 import { LONG_RESPONSE, type PooledBuffer, RESPONSE_START, useBuffer, writeByte } from './json.ts';
 
 const CLOSE = 125;
+/** Bytes up to which an operation keeps its last result. */
+const SHORT_EVENT = 2048;
 const NO_GRAPHQL_ERRORS: readonly never[] = Object.freeze([]);
 
 /**
@@ -47,9 +49,24 @@ function dataOutcome(ex: Execution, root: Pending | undefined): ExecutionOutcome
   if (root !== undefined) return concatenatedOutcome(ex, root);
   writeByte(ex, CLOSE);
   const { buffer, pos } = ex;
+  if (pos < SHORT_EVENT && ex.program.operation.operation === 'subscription') return eventOutcome(ex);
   if (pos < LONG_RESPONSE || isMostlyEmpty(buffer, pos)) return copiedOutcome(buffer.buf, pos);
   useBuffer(ex, NO_BUFFER);
   return bufferOutcome(ex, buffer, pos);
+}
+
+/**
+ * The result of an event. Clients that subscribe to the same often have equal results: they share the bytes, which then
+ * take memory once and are framed once.
+ */
+function eventOutcome({ program, buffer: { buf }, pos }: Execution): ExecutionOutcome {
+  const last = program.lastEvent;
+  if (last?.length === pos && buf.compare(last, 0, pos, 0, pos) === 0) {
+    return { kind: 'data', body: last, errors: NO_GRAPHQL_ERRORS };
+  }
+  const outcome = copiedOutcome(buf, pos);
+  program.lastEvent = outcome.body as Buffer;
+  return outcome;
 }
 
 function concatenatedOutcome(ex: Execution, root: Pending): ExecutionOutcome {

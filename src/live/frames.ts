@@ -80,6 +80,8 @@ const wholeMessage = ({ before, after }: Envelope, body: Buffer): Buffer =>
 
 /** Larger bodies are written by reference: copying them for each socket costs more than another part of a writev. */
 const MAX_COPIED = 4096;
+/** Bytes up to which an event that many sockets get is written as text, one character per byte: see `repeatedText`. */
+const MAX_TEXT = 2048;
 const FIN_TEXT = 0x81;
 
 /**
@@ -89,6 +91,12 @@ const FIN_TEXT = 0x81;
 export function writeFrames(socket: Writable, messages: Messages): void {
   const { envelopes, bodies } = messages;
   const count = bodies.length;
+  const [body] = bodies;
+  const text = count === 1 && messages.bytes < MAX_TEXT ? repeatedText(body as Buffer) : undefined;
+  if (text !== undefined) {
+    socket.write(frameText(envelopes[0] as Envelope, text), 'latin1');
+    return;
+  }
   const copied = copiedLength(messages);
   const byReference = bodies.some(isLarge);
   // Avoids the buffer pool for a slow client, whose small messages would each keep a whole slab in memory.
@@ -122,6 +130,28 @@ export function writeFrames(socket: Writable, messages: Messages): void {
   }
   if (start < at) socket.write(start === 0 ? chunk : chunk.subarray(start, at));
   if (byReference) socket.uncork();
+}
+
+const lastWritten: { body: Buffer | undefined; text: string | undefined } = { body: undefined, text: undefined };
+
+/** The text of a body that was written last. Adding an envelope to a text costs less than copying the bytes again. */
+function repeatedText(body: Buffer): string | undefined {
+  if (body !== lastWritten.body) {
+    lastWritten.body = body;
+    lastWritten.text = undefined;
+    return undefined;
+  }
+  lastWritten.text ??= body.toString('latin1');
+  return lastWritten.text;
+}
+
+function frameText({ before, after, firstByte = FIN_TEXT }: Envelope, body: string): string {
+  const length = before.length + body.length + after.length;
+  const header =
+    length < 126
+      ? String.fromCharCode(firstByte, length)
+      : String.fromCharCode(firstByte, 126, length >>> 8, length & 0xff);
+  return header + before + body + after;
 }
 
 const isLarge = (body: Buffer): boolean => body.length > MAX_COPIED;
