@@ -132,7 +132,10 @@ export function writeFrames(socket: Writable, messages: Messages): void {
   if (byReference) socket.uncork();
 }
 
-const lastWritten: { body: Buffer | undefined; text: string | undefined } = { body: undefined, text: undefined };
+const lastWritten: { body: Buffer | undefined; text: string | undefined } = {
+  body: undefined,
+  text: undefined,
+};
 
 /** The text of a body that was written last. Adding an envelope to a text costs less than copying the bytes again. */
 function repeatedText(body: Buffer): string | undefined {
