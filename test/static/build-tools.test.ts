@@ -5,24 +5,38 @@ import { bare, get, listen, makeFolder } from './fixture.ts';
 const BUILDS: Readonly<
   Record<string, { readonly hashed: readonly string[]; readonly other: readonly string[] }>
 > = {
-  // https://docs.astro.build/en/recipes/customizing-output-filenames
-  astro: { hashed: ['_astro/index.DRf8L97S.js'], other: ['index.html', 'favicon.svg', 'about/index.html'] },
-  // https://github.com/vercel/next.js/pull/47376 and https://github.com/ChrisAchinga/next-gh-pages
+  // Astro 6.0.5
+  astro: {
+    hashed: [
+      '_astro/index.astro_astro_type_script_index_0_lang.D4fBFYed.js',
+      '_astro/other.Drfzn0LG.js',
+      '_astro/index@_@astro.DozdD_h2.css',
+      '_astro/dot.B-OjCZyu.png',
+    ],
+    other: ['index.html', 'favicon.svg', 'about/index.html'],
+  },
+  // Next.js 16.4.6 with output: 'export', and 13.2 with webpack
   next: {
     hashed: [
+      '_next/static/chunks/0cz1d0mv5g_q7.js',
+      '_next/static/chunks/3qfy96eoyh-ek.js',
+      '_next/static/chunks/turbopack-2u1d16houkiyo.js',
+      '_next/static/chunks/0tqxmwmasweug.css',
+      '_next/static/media/dot.3tz5lrpv9hshr.png',
+      '_next/static/SeY9PL-6HSkJy5Z44YYQn/_buildManifest.js',
       '_next/static/chunks/pages/index-b21e2d2005e858d6.js',
       '_next/static/css/94fdbc56eafa2039.css',
-      '_next/static/NpKtmHqVar2jxKQKQTYdU/_buildManifest.js',
     ],
-    other: ['index.html', '404.html', 'images/logo.jpeg'],
+    other: ['index.html', '404.html', 'index.txt', '__next._tree.txt', 'images/logo.jpeg'],
   },
-  // https://github.com/angular/angular-cli/commit/5898f72a97c29d38b9e8b8ca23255f9fbce501e5
+  // Angular 22.2.7, with a folder of one language and a worker beside it
   angular: {
     hashed: [
-      'chunk-ACXUMF56.js',
-      'main-3WP5KDHR.js',
-      'polyfills-4UVFGIFL.js',
+      'chunk-ATKYG45J.js',
+      'chunk-RAKR6YCZ.js',
+      'main-65UHG6ZU.js',
       'styles-5INURTSO.css',
+      'media/dot-O3ZCGUIL.png',
       'about.component-2PJOS5PM.js',
       'de/main-3WP5KDHR.js',
     ],
