@@ -104,12 +104,12 @@ class Pair {
     return this.messages(channel).map(({ payload }) => payload);
   }
 
-  /** Publishes, again while the connection is not open yet. */
-  async publish(channel: string, payload: string): Promise<void> {
+  /** Repeats a call while the connection is not open yet. */
+  async whenOpen<T>(call: () => T | Promise<T>): Promise<T> {
     const end = performance.now() + this.settings.timeout;
     for (;;) {
       try {
-        return await this.publisher.publish(channel, payload);
+        return await call();
       } catch (error) {
         if (performance.now() > end) throw error;
         await pause(20);
@@ -154,9 +154,10 @@ class Pair {
 async function openPair(create: TransportFactory, settings: Settings): Promise<Pair> {
   const subscriber = await create();
   const pair = new Pair(subscriber, settings.single ? subscriber : await create(), settings);
-  // The first publish may have to wait for the connection.
+  // The first calls may have to wait for the connections.
   const [channel] = newChannels(1) as [string];
-  await pair.publish(channel, '0');
+  await pair.whenOpen(() => pair.publisher.publish(channel, '0'));
+  await pair.whenOpen(() => subscriber.history?.newest(channel));
   return pair;
 }
 
