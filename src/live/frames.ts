@@ -91,11 +91,12 @@ const FIN_TEXT = 0x81;
 export function writeFrames(socket: Writable, messages: Messages): void {
   const { envelopes, bodies } = messages;
   const count = bodies.length;
-  const [body] = bodies;
-  const text = count === 1 && messages.bytes < MAX_TEXT ? repeatedText(body as Buffer) : undefined;
-  if (text !== undefined) {
-    socket.write(frameText(envelopes[0] as Envelope, text), 'latin1');
-    return;
+  if (count === 1 && messages.bytes < MAX_TEXT) {
+    const text = repeatedText(bodies[0] as Buffer);
+    if (text !== undefined) {
+      socket.write(frameText(envelopes[0] as Envelope, text), 'latin1');
+      return;
+    }
   }
   const copied = copiedLength(messages);
   const byReference = bodies.some(isLarge);
@@ -132,20 +133,17 @@ export function writeFrames(socket: Writable, messages: Messages): void {
   if (byReference) socket.uncork();
 }
 
-const lastWritten: { body: Buffer | undefined; text: string | undefined } = {
-  body: undefined,
-  text: undefined,
-};
+let lastBody: Buffer | undefined;
+let lastText: string | undefined;
 
 /** The text of a body that was written last. Adding an envelope to a text costs less than copying the bytes again. */
 function repeatedText(body: Buffer): string | undefined {
-  if (body !== lastWritten.body) {
-    lastWritten.body = body;
-    lastWritten.text = undefined;
-    return undefined;
+  if (body === lastBody) lastText ??= body.toString('latin1');
+  else {
+    lastBody = body;
+    lastText = undefined;
   }
-  lastWritten.text ??= body.toString('latin1');
-  return lastWritten.text;
+  return lastText;
 }
 
 function frameText({ before, after, firstByte = FIN_TEXT }: Envelope, body: string): string {
