@@ -27,6 +27,8 @@ const MAX_PARSED = 1000;
 const MAX_HASHES = 4096;
 // Modules of one page that an import map lists.
 const MAX_MODULES = 1000;
+/** The origin of this server in the URLs of its pages. */
+const OWN = 'http://own.invalid';
 const POLICY_HEADERS = ['Content-Security-Policy', 'Content-Security-Policy-Report-Only'] as const;
 
 /** A page with its additions: a representation of its own. */
@@ -153,7 +155,8 @@ export class Pages {
   }
 
   /** Says what the policies of a page refuse and no header can allow. */
-  *#problemsOf(filePath: string, { attributes, assets, base }: Parsed): Generator<string> {
+  *#problemsOf(filePath: string, parsed: Parsed): Generator<string> {
+    const { attributes, assets } = parsed;
     const { csp, integrity } = this.settings;
     const policy = csp?.policy ?? '';
     for (const { kind, name, line } of attributes) {
@@ -161,8 +164,9 @@ export class Pages {
         yield `the Content-Security-Policy refuses the attribute ${name} in line ${line}; move its code to a ${kind === 'script' ? 'script' : 'style sheet'}`;
     }
     if (!integrity) return;
+    const base = this.#baseOf(filePath, parsed);
     for (const { url, kind, integrity: given } of assets) {
-      if (kind === 'script' && given === undefined && this.#pathOf(filePath, url, base) === undefined)
+      if (kind === 'script' && given === undefined && this.#pathOf(url, base) === undefined)
         yield refusal(url, 'of another origin');
     }
   }
@@ -189,17 +193,18 @@ export class Pages {
   /** Adds `integrity` to the tags of own scripts and styles. Returns the hashes of the scripts as sources of a policy. */
   async #addIntegrity(
     filePath: string,
-    { assets, base }: Parsed,
+    parsed: Parsed,
     edits: Edit[],
     dependencies: Dependency[],
   ): Promise<string[]> {
     const sources: string[] = [];
-    for (const { url, at, kind, integrity: given, hasCrossOrigin } of assets) {
+    const base = this.#baseOf(filePath, parsed);
+    for (const { url, at, kind, integrity: given, hasCrossOrigin } of parsed.assets) {
       if (given !== undefined) {
         if (kind === 'script') sources.push(...(given.match(HASH) ?? []).map((hash) => `'${hash}'`));
         continue;
       }
-      const path = this.#pathOf(filePath, url, base);
+      const path = this.#pathOf(url, base);
       if (path === undefined) continue;
       const integrity = await this.#integrityOf(path, dependencies);
       if (integrity === undefined) {
@@ -217,14 +222,15 @@ export class Pages {
   /** The modules beside those that a page names, by URL: `import()` finds the hash of a chunk in the import map only. */
   async #modulesOf(
     filePath: string,
-    { assets, base, importMap }: Parsed,
+    parsed: Parsed,
     dependencies: Dependency[],
   ): Promise<Readonly<Record<string, string>>> {
     const modules: Record<string, string> = {};
-    const named = assets.filter(({ isModule }) => isModule).map(({ url }) => url);
-    const folders = new Set([...named, ...importsOf(importMap)].map(folderOf));
+    const base = this.#baseOf(filePath, parsed);
+    const named = parsed.assets.filter(({ isModule }) => isModule).map(({ url }) => url);
+    const folders = new Set([...named, ...importsOf(parsed.importMap)].map(folderOf));
     for (const folder of folders) {
-      const path = this.#pathOf(filePath, `${folder}x`, base);
+      const path = this.#pathOf(`${folder}x`, base);
       if (path === undefined) continue;
       const below = path.slice(0, -1);
       const at = this.#files.pathOf(below);
@@ -243,15 +249,18 @@ export class Pages {
     return modules;
   }
 
+  /** What the URLs in a page are relative to. */
+  #baseOf(filePath: string, { base }: Parsed): URL {
+    const page = new URL(`${OWN}${this.mount ?? ''}${filePath.split('/').map(encodeURIComponent).join('/')}`);
+    return base !== undefined && URL.canParse(base, page) ? new URL(base, page) : page;
+  }
+
   /** The path below the root of a URL in a page; undefined for a URL of another origin. */
-  #pathOf(filePath: string, url: string, baseOfPage: string | undefined): string | undefined {
-    const mount = this.mount ?? '';
-    const page = `http://own.invalid${mount}${filePath.split('/').map(encodeURIComponent).join('/')}`;
-    const base =
-      baseOfPage !== undefined && URL.canParse(baseOfPage, page) ? new URL(baseOfPage, page) : page;
+  #pathOf(url: string, base: URL): string | undefined {
     if (!URL.canParse(url, base)) return undefined;
     const { origin, pathname } = new URL(url, base);
-    if (origin !== 'http://own.invalid') return undefined;
+    if (origin !== OWN) return undefined;
+    const mount = this.mount ?? '';
     // The first request names the mount, and routers ignore its case.
     const isBelow = mount !== '' && pathname.toLowerCase().startsWith(`${mount.toLowerCase()}/`);
     const below = isBelow ? pathname.slice(mount.length) : pathname;
