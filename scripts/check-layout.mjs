@@ -9,8 +9,8 @@ import { readSources } from './layout/parse.mjs';
 const LAYERS = [
   ['types'],
   ['src/diagnostics', 'src/options'],
-  ['src/http', 'src/testing'],
-  ['src/redis'],
+  ['src/http'],
+  ['src/redis', 'src/testing'],
   ['src/execution', 'src/pubsub', 'src/server', 'src/static'],
   ['src/engine', 'src/postgres'],
   ['src/auth', 'src/cost', 'src/usage'],

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { EventLink, EventTransport, StoredMessage } from '../../types/pubsub.ts';
 import type { TestTransportOptions, TransportFactory } from '../../types/testing.ts';
+import { withTimeLimit } from '../http/timers.ts';
 import {
   delay as duration,
   flag,
@@ -124,11 +125,7 @@ class Pair {
   /** Rejects if a call does not settle within the time limit. */
   settles<T>(call: string, promise: Promise<T>): Promise<T> {
     const { timeout } = this.settings;
-    return new Promise((resolve, reject) => {
-      const late = (): void => reject(new Error(`${call} did not settle within ${timeout} ms`));
-      const timer = setTimeout(late, timeout);
-      promise.then(resolve, reject).finally(() => clearTimeout(timer));
-    });
+    return withTimeLimit(promise, timeout, () => new Error(`${call} did not settle within ${timeout} ms`));
   }
 
   /** Waits for a condition; false after the time limit. */
