@@ -172,7 +172,7 @@ export interface EventTransport {
    * lost connection the transport subscribes again by itself.
    */
   subscribe(channel: string): Promise<void>;
-  /** Later events of the channel do not arrive until it is subscribed to again, which may be at once. */
+  /** Events of the channel do not arrive any more, unless `subscribe` is called again, which may be immediately. */
   unsubscribe(channel: string): void;
   /** Closes the connections. Later calls of `publish` and `subscribe` reject. */
   close(): Promise<void>;
