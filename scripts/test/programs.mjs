@@ -16,6 +16,8 @@ export const PROGRAMS = [
   },
   { name: 'initdb', debian: 'postgresql', macos: 'postgresql@17', modules: ['test/postgres.ts'] },
   { name: 'nats-server', debian: 'nats-server', macos: 'nats-server' },
+  // Contains a broker that speaks the protocol of Kafka.
+  { name: 'kcat', debian: 'kcat', macos: 'kcat' },
   { name: 'nginx', debian: 'nginx-light', macos: 'nginx' },
   { name: 'caddy', debian: 'caddy', macos: 'caddy' },
   { name: 'haproxy', debian: 'haproxy', macos: 'haproxy' },

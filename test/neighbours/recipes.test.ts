@@ -1,9 +1,20 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  cpSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { freePort, isAvailable, needs, nodeOf } from '../programs.ts';
 import { pack, root, scratchFolder, unpack } from '../tarball.ts';
+import { until } from '../until.ts';
 
 jest.setTimeout(180_000);
 
@@ -62,6 +73,20 @@ async function startNats(): Promise<{ NATS_URL?: string; stop(): void }> {
   return { NATS_URL: `127.0.0.1:${port}`, stop: () => void child.kill() };
 }
 
+/** Starts the broker of librdkafka that stands for Kafka, and returns what the recipe needs to know. */
+async function startKafka(): Promise<{ KAFKA_BROKER?: string; stop(): void }> {
+  if (!isAvailable('kcat')) return { stop() {} };
+  const file = join(folder, 'kafka.log');
+  const log = openSync(file, 'w');
+  const words = ['-P', '-b', 'none', '-t', 'none', '-X', 'test.mock.num.brokers=1', '-d', 'mock'];
+  const child = spawn('kcat', words, { stdio: ['pipe', 'ignore', log] });
+  closeSync(log);
+  const address = /bootstrap\.servers=(\S+)/;
+  await until(() => address.test(readFileSync(file, 'utf8')));
+  const [, KAFKA_BROKER = ''] = address.exec(readFileSync(file, 'utf8')) ?? [];
+  return { KAFKA_BROKER, stop: () => void child.kill('SIGKILL') };
+}
+
 beforeAll(async () => {
   // All packages are found in one folder, so that there is one copy of graphql.
   unpack(pack(folder), folder);
@@ -80,14 +105,25 @@ beforeAll(async () => {
   compilation = compile();
   // Grafast needs Node 22.
   const node = nodeOf(22);
-  const { stop, ...nats } = await startNats();
-  const env = { ...process.env, ...nats, NODE_ENV: 'production', GRAPHILE_ENV: 'production', NO_COLOR: '1' };
+  const [{ stop: stopNats, ...nats }, { stop: stopKafka, ...kafka }] = [
+    await startNats(),
+    await startKafka(),
+  ];
+  const env = {
+    ...process.env,
+    ...nats,
+    ...kafka,
+    NODE_ENV: 'production',
+    GRAPHILE_ENV: 'production',
+    NO_COLOR: '1',
+  };
   const { stdout, stderr } = spawnSync(node, ['exercise.mjs'], {
     cwd: folder,
     env,
     encoding: 'utf8',
   });
-  stop();
+  stopNats();
+  stopKafka();
   const line = stdout.trim().split('\n').at(-1) ?? '';
   if (!line.startsWith('{')) throw new Error(stdout + stderr);
   results = JSON.parse(line);
@@ -106,6 +142,7 @@ it('docs/recipes.md has a recipe for each package of its table', () => {
     'plans',
     'databases',
     'events',
+    'kafka',
   ]);
 });
 
@@ -176,6 +213,16 @@ needs('nats-server').it(
   'subscriptions continue in a stream of NATS after their cursor, and notice a gap',
   () => {
     expect(results['events']).toEqual({
+      orders: ['one', 'two', 'three'],
+      errors: [{ code: 'EVENTS_MISSED', refetch: true }],
+    });
+  },
+);
+
+needs('kcat').it(
+  'subscriptions continue in a partition of Kafka in another process, and notice a gap',
+  () => {
+    expect(results['kafka']).toEqual({
       orders: ['one', 'two', 'three'],
       errors: [{ code: 'EVENTS_MISSED', refetch: true }],
     });

@@ -4,8 +4,11 @@ import { PGlite } from '@electric-sql/pglite';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import { inject, subscribe } from 'espalier/testing';
 import { createClient } from 'graphql-ws';
+import { Kafka, logLevel } from 'kafkajs';
 import WebSocket from 'ws';
 
+// The copies of a recipe stand for processes, which share the key of their cursors.
+process.env.CURSOR_KEY = 'the key of the cursors of all copies';
 const results = {};
 
 /** Loads a recipe, and records the results of operations that it executes. */
@@ -72,6 +75,34 @@ async function exerciseNats() {
   return { orders, errors: errors.map(({ extensions }) => extensions) };
 }
 
+/** Writes to a partition, and continues after its first message in two further copies of the recipe: a restart. */
+async function exerciseKafka() {
+  const kafka = new Kafka({ brokers: [process.env.KAFKA_BROKER], logLevel: logLevel.ERROR });
+  const producer = kafka.producer();
+  await producer.connect();
+  const publish = (values) =>
+    producer.send({ topic: 'orders', messages: values.map((value) => ({ partition: 0, value })) });
+  const open = async (copy, after) => {
+    const { handler } = await import(`./kafka.mjs?${copy}`);
+    return subscribe(handler, { query: 'subscription { order }', extensions: { after } });
+  };
+  const orderOf = async (stream) => (await stream.next()).value.data?.order;
+
+  const first = await open('first', null);
+  await first.next();
+  await publish(['one']);
+  const { value: one } = await first.next();
+  await first.return();
+  await publish(['two', 'three']);
+  const second = await open('second', one.extensions.cursor);
+  const orders = [one.data.order, await orderOf(second), await orderOf(second)];
+  await second.return();
+  await publish(Array.from({ length: 1000 }, (_, index) => `${index}`));
+  const late = await open('third', one.extensions.cursor);
+  const { errors } = (await late.next()).value;
+  return { orders, errors: errors.map(({ extensions }) => extensions) };
+}
+
 const ada = { authorization: 'ada' };
 const items = 'query ($first: Int!) { items(first: $first) { name } }';
 
@@ -134,6 +165,7 @@ const { instance } = await exercise('databases', [
 await instance.release();
 
 if (process.env.NATS_URL !== undefined) results.events = await exerciseNats();
+if (process.env.KAFKA_BROKER !== undefined) results.kafka = await exerciseKafka();
 
 console.log(JSON.stringify(results));
 process.exit();
