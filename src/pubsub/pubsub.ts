@@ -26,6 +26,7 @@ import {
   type Rules,
   resolveOptions,
   rule,
+  unchecked,
   wrongArgument,
 } from '../options/rules.ts';
 import { HISTORY_OPTIONS, PUBSUB_OPTIONS } from '../options/scopes.ts';
@@ -64,12 +65,12 @@ export function createPubSub<Events extends object = Record<string, unknown>>(
   return {
     publish(topic, payload, publishOptions) {
       assertTopic(PUBLISH, topic);
+      if (publishOptions !== undefined) resolveOptions(PUBLISH, publishOptions, PUBLISH_RULES);
       return broker.publish(topic, payload, publishOptions);
     },
     subscribe(topic, subscribeOptions) {
       assertTopic(SUBSCRIBE, topic);
-      if (isFunction(subscribeOptions))
-        throw wrongArgument(SUBSCRIBE, 'options', subscribeOptions, NO_CALLBACK);
+      if (subscribeOptions !== undefined) resolveOptions(SUBSCRIBE, subscribeOptions, SUBSCRIBE_RULES);
       return broker.subscribe(topic, subscribeOptions);
     },
     ready: (topic) => broker.ready(topic),
@@ -78,10 +79,15 @@ export function createPubSub<Events extends object = Record<string, unknown>>(
   };
 }
 
-// The scopes of the methods.
-const PUBLISH = { ...PUBSUB_OPTIONS, name: 'publish' };
-const SUBSCRIBE = { ...PUBSUB_OPTIONS, name: 'subscribe' };
-const NO_CALLBACK = 'an object such as { after: cursor }. Read the events with for await';
+// The options of the methods. An unknown one would be ignored: a client that is not passed as `client` for example.
+const PUBLISH = { ...PUBSUB_OPTIONS, name: 'publish', example: '{ client }' };
+const PUBLISH_RULES = { client: unchecked };
+const SUBSCRIBE = {
+  ...PUBSUB_OPTIONS,
+  name: 'subscribe',
+  example: '{ after: cursor }. Read the events with for await',
+};
+const SUBSCRIBE_RULES = { after: unchecked };
 
 function assertTopic(scope: OptionScope, topic: unknown): void {
   if (!isString(topic)) throw wrongArgument(scope, 'topic', topic, 'the name of a topic, a string');
@@ -337,6 +343,7 @@ const RULES: Rules<Given> = {
 };
 
 const REDIS = "use redis: a URL such as 'redis://localhost:6379', or a client";
+const POSTGRES = 'use transport: postgres(pool) of espalier/postgres';
 
 /** Replacements for options of other packages and for earlier names, for error messages. */
 const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
@@ -348,6 +355,9 @@ const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   publisher: REDIS,
   subscriber: REDIS,
   eventTarget: REDIS,
+  pool: POSTGRES,
+  postgres: POSTGRES,
+  file: 'use history: { file }',
   bufferSize: 'it is called "maxBufferedEvents"',
   bufferBytes: 'it is called "maxBufferedBytes"',
 };
