@@ -11,6 +11,7 @@ export interface PostgresClient {
 
 /** A `Pool` of the package `pg` (version 8). */
 export interface PostgresPool {
+  readonly options?: { readonly max?: number | undefined };
   connect(): Promise<PostgresClient>;
   on(event: 'error', listener: (error: Error) => void): unknown;
   off(event: 'error', listener: (error: Error) => void): unknown;

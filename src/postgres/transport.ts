@@ -16,6 +16,7 @@ import {
   isFunction,
   isObject,
   isString,
+  optionError,
   type Rules,
   resolveOptions,
   rule,
@@ -431,8 +432,11 @@ interface PostgresSettings {
 }
 
 const isSchema = (value: unknown): boolean => isString(value) && /^[a-z_][a-z0-9_]{0,39}$/.test(value);
+/** A client of pg has the methods of a pool, and `escapeLiteral`. */
 const isPool = (value: unknown): boolean =>
-  isObject(value) && ['connect', 'on', 'off'].every((name) => isFunction(value[name]));
+  isObject(value) &&
+  ['connect', 'on', 'off'].every((name) => isFunction(value[name])) &&
+  !isFunction(value['escapeLiteral']);
 
 const SCHEMA = '1 to 40 lower-case letters, digits and _, such as "espalier"';
 const POOL = 'a Pool of the package pg, such as new pg.Pool({ connectionString })';
@@ -454,6 +458,11 @@ const RULES: Rules<Given> = {
 function resolvePostgresOptions(pool: PostgresPool, options: PostgresOptions | undefined): PostgresSettings {
   if (!isPool(pool)) throw wrongArgument(POSTGRES_OPTIONS, 'pool', pool, POOL);
   const given = resolveOptions<Given>(POSTGRES_OPTIONS, options, RULES);
+  if (given.listen === undefined && pool.options?.max === 1) {
+    const message =
+      'the pool has "max: 1", and one connection always listens; raise it, or pass another pool as the option "listen"';
+    throw optionError(POSTGRES_OPTIONS, message);
+  }
   return {
     ...given,
     pool,
@@ -597,7 +606,7 @@ const throwError = (error: Error): never => {
 async function connect(pool: PostgresPool, commandTimeout: number): Promise<PostgresClient> {
   const connecting = pool.connect();
   try {
-    return await inTime(connecting, commandTimeout);
+    return await inTime(connecting, commandTimeout, NO_CONNECTION);
   } catch (error) {
     if (isTimeout(error)) connecting.then((client) => client.release()).catch(() => undefined);
     throw error;
@@ -634,14 +643,19 @@ async function queryIn<Row>(
 }
 
 const TIMEOUT = 'ERR_POSTGRES_TIMEOUT';
+const NO_CONNECTION = 'All connections of the pool are in use, or PostgreSQL did not reply within';
 const NO_NOTIFICATIONS = 'ERR_POSTGRES_LISTEN';
 
 const isTimeout = (error: unknown): error is Error => (error as { code?: unknown }).code === TIMEOUT;
 
 /** Rejects if a promise does not settle in time. */
-const inTime = <T>(promise: Promise<T>, milliseconds: number): Promise<T> =>
+const inTime = <T>(
+  promise: Promise<T>,
+  milliseconds: number,
+  problem = 'PostgreSQL did not reply within',
+): Promise<T> =>
   withTimeLimit(promise, milliseconds, () =>
-    Object.assign(new Error(`PostgreSQL did not reply within ${milliseconds} ms`), { code: TIMEOUT }),
+    Object.assign(new Error(`${problem} ${milliseconds} ms`), { code: TIMEOUT }),
   );
 
 /**

@@ -272,6 +272,21 @@ it('createPubSub works again after a partition with more late queries than the p
   expect(await take(stream, 3)).toEqual([0, 1, 2]);
 }, 30_000);
 
+it('createPubSub says that the pool may have no connection left', async () => {
+  const connectionString = new URL(server.url).href;
+  const small = new pg.Pool({ connectionString, max: 2 });
+  stops.push(() => small.end());
+  const events = open({ commandTimeout: 300 }, small);
+  await events.ready('tick');
+  const client = await small.connect();
+  await expect(events.publish('tick', 1)).rejects.toMatchObject({
+    code: 'ERR_POSTGRES_TIMEOUT',
+    message: 'All connections of the pool are in use, or PostgreSQL did not reply within 300 ms',
+  });
+  client.release();
+  await events.publish('tick', 2);
+});
+
 it('createPubSub refuses subscriptions when a table was dropped, and creates a dropped schema again', async () => {
   const errors: Error[] = [];
   const events = open({ schema: 'dropped', onError: (error) => errors.push(error) });
