@@ -96,9 +96,11 @@ describe('a URL with credentials', () => {
       () => Promise.reject(new Error('no token')),
       () => ({ username: 'app', password: 'expired' }),
       () => ({ username: 'app' }) as { username: string; password: string },
+      () => undefined as unknown as { username: string; password: string },
     ];
     let password = 'first';
-    const redis = await login(() => answers.shift()?.() ?? { username: 'app', password });
+    const current = () => ({ username: 'app', password });
+    const redis = await login(() => (answers.shift() ?? current)());
     const errors: string[] = [];
     const onError = (error: Error) => errors.push(error.message);
     const events = openPubSub(redis, { onError });
@@ -114,6 +116,7 @@ describe('a URL with credentials', () => {
         'credentials() returned no password',
       ]),
     );
+    expect(errors.join()).not.toMatch(/undefined/);
 
     password = 'second';
     await admin.call('ACL', 'SETUSER', 'app', 'resetpass', '>second');

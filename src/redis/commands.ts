@@ -31,7 +31,9 @@ export function commandsOf(redis: RedisSource): RedisCommands {
   return {
     get problem() {
       // A client with `lazyConnect` connects with its first command.
-      return /^(?:ready|wait)$/.test(client.status) ? undefined : notConnected(client.status);
+      return /^(?:ready|wait)$/.test(client.status)
+        ? undefined
+        : notConnected(`the status of the client is "${client.status}"`);
     },
     send: (command) => sendToIoredis(client, command),
   };

@@ -153,8 +153,9 @@ class IoredisLine implements ClusterLine {
     const connect = client.connect.bind(client);
     client.connect = async () => {
       try {
-        const { username, password } = await credentials();
-        if (!isString(password)) throw new TypeError('credentials() returned no password');
+        const login = await credentials();
+        if (!isString(login?.password)) throw new TypeError('credentials() returned no password');
+        const { username, password } = login;
         Object.assign(client.options, { password }, username === undefined ? undefined : { username });
       } catch (error) {
         events.error(error as Error);
