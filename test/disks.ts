@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, realpathSync, rmdirSync } from 'node:fs';
+import { mkdtempSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -30,10 +30,17 @@ function mount(size: string): Disk | undefined {
   return undefined;
 }
 
+const paths: string[] = [];
+// Servers of a test may still write to the path of a disk that is gone.
+afterAll(() => {
+  for (const path of paths) rmSync(path, { recursive: true, force: true });
+});
+
 /** Mounts a disk for a test of `withDisks`. */
 export function mountDisk(size: string): Disk {
   const disk = mount(size);
   if (disk === undefined) throw new Error('this process may not mount a disk');
+  paths.push(disk.path);
   return disk;
 }
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -88,6 +88,7 @@ export async function startShop() {
       await subscriptions.close();
       await pubsub.close();
       await server.drain({ timeout: 100 });
+      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildSchema, introspectionFromSchema } from 'graphql';
@@ -9,6 +9,7 @@ import { run } from '../run-command.ts';
 
 const root = join(__dirname, '../..');
 const folder = mkdtempSync(join(tmpdir(), 'espalier-check-'));
+afterAll(() => rmSync(folder, { recursive: true }));
 
 function write(name: string, content: unknown): string {
   const path = join(folder, name);
