@@ -84,6 +84,21 @@ export function describeNodeRedis(name: string, { createClient, createCluster }:
       await assertClusterRecovery(events, stream);
     });
 
+    it('a cluster leaves no connection open that was being opened when it was closed', async () => {
+      const cluster = await startCluster();
+      stops.push(() => cluster.stop());
+      const client = createCluster({ rootNodes: cluster.nodes.map(({ url }) => ({ url })) });
+      client.on('error', () => undefined);
+      const admin = cluster.connectTo(cluster.nodes[0] as RedisServer);
+      const connections = async (): Promise<number> => String(await admin.client('LIST')).split('\n').length;
+      const before = await connections();
+      for (let count = 0; count < 3; count++) await openPubSub(client, SETTINGS).close();
+      const later = openPubSub(client, SETTINGS);
+      await later.ready('tick');
+      await later.close();
+      while ((await connections()) !== before) await pause(10);
+    });
+
     describe('interrupted', () => {
       let redis: InterruptedRedis;
       beforeAll(async () => {

@@ -79,9 +79,10 @@ export class NodeRedisLine implements ClusterLine {
       this.isStarting = true;
       await client.connect();
     } catch (error) {
-      return this.#lost(client, error as Error);
+      this.#lost(client, error as Error);
+      return destroy(client);
     }
-    if (this.#client !== client) return;
+    if (this.#client !== client) return destroy(client);
     this.isStarting = false;
     this.isReady = true;
     this.#attempts = 0;
@@ -116,11 +117,7 @@ export class NodeRedisLine implements ClusterLine {
     this.#client = undefined;
     this.isReady = false;
     this.isStarting = false;
-    try {
-      client?.destroy();
-    } catch {
-      // It is closed already.
-    }
+    destroy(client);
   }
 
   async send(command: RedisCommand): Promise<unknown> {
@@ -133,13 +130,14 @@ export class NodeRedisLine implements ClusterLine {
         throw withName(error);
       });
     }
+    const sent = sendToNodeRedis(client, command);
+    const settled = (): void => {
+      if (this.#client !== client) destroy(client);
+    };
+    sent.then(settled, settled);
     try {
       // The replies of one node prove nothing about another.
-      return await withTimeLimit(
-        sendToNodeRedis(client, command),
-        this.#target.commandTimeout,
-        () => new Error('late'),
-      );
+      return await withTimeLimit(sent, this.#target.commandTimeout, () => new Error('late'));
     } catch (error) {
       // It discards the commands that wait for a node.
       if (!isReplyError(error)) this.#lost(client, error as Error);
@@ -180,6 +178,18 @@ export class NodeRedisLine implements ClusterLine {
     clearTimeout(this.#timer);
     this.#isClosed = true;
     this.#destroy();
+  }
+}
+
+/**
+ * Destroys a client; again, if a connect or a command was waiting meanwhile: a cluster that then learns its nodes opens
+ * connections to them, which nothing else would close.
+ */
+function destroy(client: NodeRedis | undefined): void {
+  try {
+    client?.destroy();
+  } catch {
+    // It is closed already.
   }
 }
 
