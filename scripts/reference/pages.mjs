@@ -151,8 +151,11 @@ function relatedTypes({ name, texts, members, base }, homes) {
   return [...mentioned].filter((each) => each !== name && homes.has(each) && !bases.includes(each)).sort();
 }
 
+/** Wraps the paragraphs of a text, and each item of its lists. */
 function paragraphs(text) {
-  return text === '' ? [] : text.split(/\n\s*\n/).flatMap((paragraph) => [wrap(paragraph), '']);
+  if (text === '') return [];
+  const items = (paragraph) => paragraph.split(/\n(?=(?:-|\d+\.) )/);
+  return text.split(/\n\s*\n/).flatMap((paragraph) => [items(paragraph).map(wrap).join('\n'), '']);
 }
 
 function dedent(text) {
