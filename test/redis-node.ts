@@ -16,7 +16,7 @@ import {
 } from './events/interruptions.ts';
 import { type RedisServer, startRedis } from './redis.ts';
 import { startCluster } from './redis-cluster.ts';
-import { assertClusterRecovery, openPubSub, stopAll, stops, USES } from './redis-uses.ts';
+import { assertClusterOrder, assertClusterRecovery, openPubSub, stopAll, stops, USES } from './redis-uses.ts';
 import { until } from './until.ts';
 
 /** The members of a client that the tests need. */
@@ -67,6 +67,7 @@ export function describeNodeRedis(name: string, { createClient, createCluster }:
       const rootNodes = cluster.nodes.map(({ url }) => ({ url }));
       const client = await opened(createCluster({ rootNodes }));
       for (const use of Object.values(USES)) await use(client);
+      await assertClusterOrder(client);
       const create = () =>
         new RedisTransport(client, { ...SETTINGS, commandTimeout: 5000, sharded: false, history: LIMITS });
       expect(await testTransport(create)).toHaveLength(7);

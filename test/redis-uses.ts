@@ -8,7 +8,7 @@ import { graphqlHTTP, idempotentTypeDefs, type RedisSource } from '../middleware
 import { createPubSub, type EventStream, type PubSub, type PubSubOptions } from '../middleware/pubsub.ts';
 import { inject } from '../middleware/testing.ts';
 import { entryOf, textOf, versionOf } from './caching/store-entries.ts';
-import { publishWhenConnected, take } from './pubsub/events.ts';
+import { numbers, publishWhenConnected, take } from './pubsub/events.ts';
 
 interface Events {
   tick: number;
@@ -25,6 +25,16 @@ export function openPubSub(redis: RedisSource, options: PubSubOptions = {}): Pub
   const events = createPubSub<Events>({ redis, prefix: randomUUID(), ...options });
   stops.push(() => events.close());
   return events;
+}
+
+/** A cluster keeps the order of publishes that do not wait for each other. */
+export async function assertClusterOrder(redis: RedisSource): Promise<void> {
+  const events = openPubSub(redis);
+  const stream = events.subscribe('tick');
+  await events.ready('tick');
+  await publishWhenConnected(() => events.publish('tick', 0));
+  await Promise.all(numbers(1, 300).map((number) => events.publish('tick', number)));
+  expect(await take(stream, 300)).toEqual(numbers(0, 300));
 }
 
 /** The stream ends with an error, because its connection was lost, and a later one gets events again. */

@@ -75,7 +75,7 @@ export class RedisTransport implements EventTransport {
     if (script === undefined) {
       const message = { name: 'spublish', keys: [shardOf(channel)], args: [payload] };
       const { sharded } = this.#settings;
-      await publisher.send(sharded ? message : { name: 'publish', args: [channel, payload] });
+      await publisher.send(sharded ? message : { name: 'publish', args: [channel, payload], route: channel });
       return;
     }
     const inputs = { keys: keysOf(channel), args: [payload, channel] };

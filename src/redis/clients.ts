@@ -11,6 +11,8 @@ export interface RedisCommand {
   readonly script?: string;
   readonly keys?: readonly string[];
   readonly args?: readonly Word[];
+  /** Chooses the node of a cluster for a command without keys: one node keeps the order of its commands. */
+  readonly route?: string;
   /** Whether the strings of the reply are bytes. */
   readonly isBinary?: boolean;
 }

@@ -167,7 +167,7 @@ export class ClusterSubscriber implements RedisLine {
 }
 
 /** The slot of a key: CRC16 of the part within its first braces (Redis cluster specification). */
-function slotOf(key: string): number {
+export function slotOf(key: string): number {
   const [, tag = key] = /^[^{]*\{([^}]+)\}/.exec(key) ?? [];
   let crc = 0;
   for (const byte of Buffer.from(tag)) {

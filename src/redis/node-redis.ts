@@ -11,7 +11,7 @@ import {
   sendToNodeRedis,
   withName,
 } from './clients.ts';
-import type { ClusterLine } from './cluster.ts';
+import { type ClusterLine, slotOf } from './cluster.ts';
 import type { LineEvents, LineOptions, RedisLine } from './connection.ts';
 
 interface NodeRedisTarget extends LineOptions {
@@ -130,7 +130,7 @@ export class NodeRedisLine implements ClusterLine {
         throw withName(error);
       });
     }
-    const sent = sendToNodeRedis(client, command);
+    const sent = sendToCluster(client, command);
     const settled = (): void => {
       if (this.#client !== client) destroy(client);
     };
@@ -179,6 +179,13 @@ export class NodeRedisLine implements ClusterLine {
     this.#isClosed = true;
     this.#destroy();
   }
+}
+
+/** Without a key, node-redis would send each command to another node. */
+async function sendToCluster(client: NodeRedisCluster, command: RedisCommand): Promise<unknown> {
+  const { masters } = client;
+  const node = command.route === undefined ? undefined : masters[slotOf(command.route) % masters.length];
+  return sendToNodeRedis(node === undefined ? client : await client.nodeClient(node), command);
 }
 
 /**

@@ -56,6 +56,15 @@ describe('a Redis Cluster', () => {
     for (const stream of streams) expect(await take(stream, 1)).toEqual([1]);
   });
 
+  it('createPubSub keeps the order of publishes that do not wait for each other', async () => {
+    const events = connect({ redis: cluster() });
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    await publishWhenConnected(() => events.publish('tick', 0));
+    await Promise.all(numbers(1, 300).map((number) => events.publish('tick', number)));
+    expect(await take(stream, 300)).toEqual(numbers(0, 300));
+  });
+
   it('createPubSub with a history resumes streams, also after the loss of the connection to a node', async () => {
     const history = { length: 100 };
     const [here, there] = [connect({ redis: cluster(), history }), connect({ redis: cluster(), history })];
