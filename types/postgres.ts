@@ -14,7 +14,9 @@ export interface PostgresPool {
   readonly options?: { readonly max?: number | undefined };
   connect(): Promise<PostgresClient>;
   on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'connect', listener: (client: PostgresClient) => void): unknown;
   off(event: 'error', listener: (error: Error) => void): unknown;
+  off(event: 'connect', listener: (client: PostgresClient) => void): unknown;
 }
 
 /** Options of `postgres`. */

@@ -100,8 +100,10 @@ export class PostgresTransport implements EventTransport {
 
   open(listener: TransportListener): void {
     this.#listener = listener;
-    this.#settings.pool.on('error', this.#ignore);
-    if (this.#settings.listen !== this.#settings.pool) this.#settings.listen.on('error', this.#ignore);
+    for (const pool of this.#pools) {
+      pool.on('error', this.#ignore);
+      pool.on('connect', this.#guard);
+    }
     this.#running = this.#run();
     const period = Math.min(this.#settings.history.age, SWEEP_MILLISECONDS);
     this.#sweep = setInterval(() => void this.#removeOld(), period).unref();
@@ -141,8 +143,10 @@ export class PostgresTransport implements EventTransport {
     this.#channels.clear();
     this.#session?.close(error);
     await Promise.allSettled([this.#queue.settled, this.#running]);
-    this.#settings.pool.off('error', this.#ignore);
-    this.#settings.listen.off('error', this.#ignore);
+    for (const pool of this.#pools) {
+      pool.off('error', this.#ignore);
+      pool.off('connect', this.#guard);
+    }
   }
 
   get #isClosed(): boolean {
@@ -151,6 +155,12 @@ export class PostgresTransport implements EventTransport {
 
   /** Without a listener, the error of an idle connection of the pool would end the process. The pool replaces it. */
   readonly #ignore = (): void => undefined;
+  /** The same for an error that arrives with the reply to the login, before the pool has passed the connection on. */
+  readonly #guard = (client: PostgresClient): void => void client.on('error', this.#ignore);
+
+  get #pools(): ReadonlySet<PostgresPool> {
+    return new Set([this.#settings.pool, this.#settings.listen]);
+  }
 
   async #query<Row>(text: string, values: unknown[]): Promise<readonly Row[]> {
     const { pool, commandTimeout } = this.#settings;

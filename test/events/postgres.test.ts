@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { migration, postgres } from '../../middleware/postgres.ts';
@@ -271,6 +273,31 @@ it('createPubSub works again after a partition with more late queries than the p
   while (await isRejected(events.publish('tick', 2))) await pause(20);
   expect(await take(stream, 3)).toEqual([0, 1, 2]);
 }, 30_000);
+
+it('createPubSub survives a connection that ends with the reply to its login', async () => {
+  const message = (type: string, body: string): Buffer => {
+    const head = Buffer.alloc(5, type);
+    head.writeInt32BE(body.length + 4, 1);
+    return Buffer.concat([head, Buffer.from(body)]);
+  };
+  // Of a server that is shutting down: accepted, ready, and terminated in one packet.
+  const replies = [
+    message('R', '\0\0\0\0'),
+    message('Z', 'I'),
+    message('E', 'SFATAL\0C57P01\0Mterminating\0\0'),
+  ];
+  const ending = createServer((socket) => {
+    socket.on('error', () => undefined).once('data', () => socket.end(Buffer.concat(replies)));
+  }).listen(0, '127.0.0.1');
+  await once(ending, 'listening');
+  const { port } = ending.address() as AddressInfo;
+  const ended = poolOf({ port: String(port) });
+  stops.push(async () => {
+    await ended.end();
+    ending.close();
+  });
+  await expect(open({}, ended).publish('tick', 1)).rejects.toThrow('connection error');
+});
 
 it('createPubSub says that the pool may have no connection left', async () => {
   const connectionString = new URL(server.url).href;
