@@ -105,7 +105,7 @@ class Pair {
     return this.messages(channel).map(({ payload }) => payload);
   }
 
-  /** Repeats a call while the connection is not open yet. */
+  /** Repeats a call while the connection is not open yet, or again. */
   async whenOpen<T>(call: () => T | Promise<T>): Promise<T> {
     const end = performance.now() + this.settings.timeout;
     for (;;) {
@@ -352,7 +352,8 @@ async function readAll(pair: Pair, channel: string, after: string): Promise<read
   const limit = 7;
   const all: StoredMessage[] = [];
   for (let position = after; ; ) {
-    const page = await pair.subscriber.history?.read(channel, position, limit);
+    // The connection that reads may notice an interruption after the others.
+    const page = await pair.whenOpen(() => pair.subscriber.history?.read(channel, position, limit));
     assert(page !== undefined && page !== 'missed', `read() after ${position} returned 'missed'`);
     assert(page.length <= limit, `read() returned ${page.length} events, more than ${limit}`);
     const last = page.at(-1);

@@ -92,8 +92,11 @@ it.each<[string, boolean, Faults, RegExp]>([
   await expect(tested).rejects.toThrow(message);
 });
 
-it('testTransport accepts links in place of gap()', async () => {
-  const broker = new MemoryBroker({ faults: { silent: true } });
+it.each<[string, Faults]>([
+  ['links in place of gap()', { silent: true }],
+  ['a read that rejects after an interruption', { unread: true }],
+])('testTransport accepts %s', async (_, faults) => {
+  const broker = new MemoryBroker({ faults });
   expect(await testTransport(broker.create, { interrupt: broker.interrupt })).toEqual(ALL);
 });
 

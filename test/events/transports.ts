@@ -30,6 +30,8 @@ export interface Faults {
   /** Milliseconds after which a subscription is cancelled. */
   readonly unsubscribed?: number;
   readonly endless?: boolean;
+  /** Whether the first read after an interruption rejects, as with a connection that has not noticed it: no fault. */
+  readonly unread?: boolean;
 }
 
 /** A broker in memory for several transports, which can lose its connections. */
@@ -94,6 +96,7 @@ class MemoryTransport implements EventTransport {
   readonly #held = new Map<string, () => void>();
   readonly #pending = new Set<string>();
   #isClosed = false;
+  #rejectsRead = false;
 
   constructor(broker: MemoryBroker, faults: Faults, history: boolean) {
     this.#broker = broker;
@@ -102,6 +105,9 @@ class MemoryTransport implements EventTransport {
     this.history = {
       newest: async (channel) => broker.stored(channel).at(-1)?.id ?? broker.start,
       read: async (channel, after, limit) => {
+        const rejects = this.#rejectsRead;
+        this.#rejectsRead = false;
+        if (rejects) throw new Error('no reply');
         const events = broker.stored(channel);
         const index = events.findIndex(({ previous }) => previous === after);
         if (index !== -1) return events.slice(index, index + limit);
@@ -155,6 +161,7 @@ class MemoryTransport implements EventTransport {
   }
 
   connected(): void {
+    this.#rejectsRead = this.#faults.unread === true;
     if (this.#faults.silent !== true) this.#listener?.gap();
   }
 
