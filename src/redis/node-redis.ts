@@ -130,11 +130,9 @@ export class NodeRedisLine implements ClusterLine {
         throw withName(error);
       });
     }
-    const sent = sendToCluster(client, command);
-    const settled = (): void => {
+    const sent = sendToCluster(client, command).finally(() => {
       if (this.#client !== client) destroy(client);
-    };
-    sent.then(settled, settled);
+    });
     try {
       // The replies of one node prove nothing about another.
       return await withTimeLimit(sent, this.#target.commandTimeout, () => new Error('late'));
