@@ -67,7 +67,7 @@ export function describeNodeRedis(name: string, { createClient, createCluster }:
       const rootNodes = cluster.nodes.map(({ url }) => ({ url }));
       const client = await opened(createCluster({ rootNodes }));
       for (const use of Object.values(USES)) await use(client);
-      await assertClusterOrder(client);
+      await assertClusterOrder(openPubSub(client));
       const create = () =>
         new RedisTransport(client, { ...SETTINGS, commandTimeout: 5000, sharded: false, history: LIMITS });
       expect(await testTransport(create)).toHaveLength(7);

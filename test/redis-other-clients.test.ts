@@ -6,7 +6,7 @@ import { LIMITS, startInterruptedRedis } from './events/interruptions.ts';
 import { type RedisServer, startRedis } from './redis.ts';
 import { startCluster } from './redis-cluster.ts';
 import { describeNodeRedis } from './redis-node.ts';
-import { assertClusterOrder, stopAll, stops, USES } from './redis-uses.ts';
+import { assertClusterOrder, openPubSub, stopAll, stops, USES } from './redis-uses.ts';
 
 describeNodeRedis('node-redis 6', { createClient, createCluster });
 
@@ -32,7 +32,7 @@ describe('iovalkey', () => {
     stops.push(() => client.disconnect());
     await client.ping();
     for (const use of Object.values(USES)) await use(client);
-    await assertClusterOrder(client);
+    await assertClusterOrder(openPubSub(client));
   });
 
   it('a client passes testTransport with closed connections', async () => {

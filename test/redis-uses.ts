@@ -28,8 +28,7 @@ export function openPubSub(redis: RedisSource, options: PubSubOptions = {}): Pub
 }
 
 /** A cluster keeps the order of publishes that do not wait for each other. */
-export async function assertClusterOrder(redis: RedisSource): Promise<void> {
-  const events = openPubSub(redis);
+export async function assertClusterOrder(events: PubSub<Events>): Promise<void> {
   const stream = events.subscribe('tick');
   await events.ready('tick');
   await publishWhenConnected(() => events.publish('tick', 0));

@@ -105,10 +105,8 @@ beforeAll(async () => {
   compilation = compile();
   // Grafast needs Node 22.
   const node = nodeOf(22);
-  const [{ stop: stopNats, ...nats }, { stop: stopKafka, ...kafka }] = [
-    await startNats(),
-    await startKafka(),
-  ];
+  const { stop: stopNats, ...nats } = await startNats();
+  const { stop: stopKafka, ...kafka } = await startKafka();
   const env = {
     ...process.env,
     ...nats,

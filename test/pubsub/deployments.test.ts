@@ -10,6 +10,7 @@ import { freePort } from '../programs.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { type RedisCluster, startCluster } from '../redis-cluster.ts';
 import { startSentinel } from '../redis-sentinel.ts';
+import { assertClusterOrder } from '../redis-uses.ts';
 import { numbers, publishWhenConnected, take } from './events.ts';
 
 interface Events {
@@ -57,12 +58,7 @@ describe('a Redis Cluster', () => {
   });
 
   it('createPubSub keeps the order of publishes that do not wait for each other', async () => {
-    const events = connect({ redis: cluster() });
-    const stream = events.subscribe('tick');
-    await events.ready('tick');
-    await publishWhenConnected(() => events.publish('tick', 0));
-    await Promise.all(numbers(1, 300).map((number) => events.publish('tick', number)));
-    expect(await take(stream, 300)).toEqual(numbers(0, 300));
+    await assertClusterOrder(connect({ redis: cluster() }));
   });
 
   it('createPubSub with a history resumes streams, also after the loss of the connection to a node', async () => {
