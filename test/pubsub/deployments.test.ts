@@ -25,8 +25,8 @@ afterAll(async () => {
   await Promise.all(servers.map((server) => server.kill()));
 });
 
-function connect(options: PubSubOptions): PubSub<Events> {
-  const events = createPubSub<Events>({ heartbeat: 200, commandTimeout: 2000, onError: false, ...options });
+function connect<Topics extends object = Events>(options: PubSubOptions): PubSub<Topics> {
+  const events = createPubSub<Topics>({ heartbeat: 200, commandTimeout: 2000, onError: false, ...options });
   stops.push(() => events.close());
   return events;
 }
@@ -58,7 +58,7 @@ describe('a Redis Cluster', () => {
   });
 
   it('createPubSub keeps the order of publishes that do not wait for each other', async () => {
-    await assertClusterOrder(connect({ redis: cluster() }));
+    await assertClusterOrder(connect<{ tick: number }>({ redis: cluster() }));
   });
 
   it('createPubSub with a history resumes streams, also after the loss of the connection to a node', async () => {
