@@ -60,6 +60,23 @@ async function fixedBrotli(count) {
   return (_req, res) => res.setHeader('content-encoding', 'br').end(body);
 }
 
+/** With the headers of a result, which take a good part of the time of a short response. */
+async function fixedResult(count) {
+  const body = brotliCompressSync(await bodyOf(count));
+  return (_req, res) => {
+    res.writeHead(200, {
+      'content-type': 'application/json; charset=utf-8',
+      'x-content-type-options': 'nosniff',
+      vary: 'Accept, Accept-Encoding',
+      'cache-control': 'no-store',
+      'accept-query': 'application/json',
+      'content-encoding': 'br',
+      'content-length': String(body.length),
+    });
+    res.end(body);
+  };
+}
+
 async function onExpress(handler) {
   const { default: express } = await import('express');
   return express().use('/graphql', handler);
@@ -137,10 +154,12 @@ const contestants = {
 /** Hits of a result that is stored compressed. */
 const compressed = {
   'a fixed Buffer, brotli (node:http)': () => bothSizes(fixedBrotli),
+  'the same with the headers of a result (node:http)': () => bothSizes(fixedResult),
   'espalier, hit, brotli (createServer)': () => inServer({ responseCache: true, compress: true }),
   'espalier, hit with headers, brotli (createServer)': () =>
     inServer({ responseCache: true, httpCache: true, compress: true }),
   'a fixed Buffer, brotli (Express)': async () => onExpress(await bothSizes(fixedBrotli)),
+  'the same with the headers of a result (Express)': async () => onExpress(await bothSizes(fixedResult)),
   'espalier, hit, brotli (Express)': async () =>
     onExpress(await bothSizes((count) => espalier(count, { responseCache: true, compress: true }))),
 };
