@@ -166,8 +166,16 @@ export class ClusterSubscriber implements RedisLine {
   }
 }
 
+/**
+ * Returns the node for a command with a `route`, always the same one. Clients send each command without a key to another
+ * node.
+ */
+export function nodeFor<Node>(masters: readonly Node[], { route }: RedisCommand): Node | undefined {
+  return route === undefined ? undefined : masters[slotOf(route) % masters.length];
+}
+
 /** The slot of a key: CRC16 of the part within its first braces (Redis cluster specification). */
-export function slotOf(key: string): number {
+function slotOf(key: string): number {
   const [, tag = key] = /^[^{]*\{([^}]+)\}/.exec(key) ?? [];
   let crc = 0;
   for (const byte of Buffer.from(tag)) {

@@ -13,7 +13,7 @@ import {
   refusedOnce,
   sendToIoredis,
 } from './clients.ts';
-import { type ClusterLine, ClusterSubscriber, slotOf } from './cluster.ts';
+import { type ClusterLine, ClusterSubscriber, nodeFor } from './cluster.ts';
 import {
   type ConnectionTimeouts,
   type LineEvents,
@@ -166,13 +166,8 @@ class IoredisLine implements ClusterLine {
   }
 
   send(command: RedisCommand): Promise<unknown> {
-    return sendToIoredis(this.#nodeFor(command) ?? this.#client, command);
-  }
-
-  /** ioredis would send each command without a key to another node. */
-  #nodeFor({ route }: RedisCommand): Redis | undefined {
-    if (route === undefined || !this.isCluster) return undefined;
-    return this.#masters[slotOf(route) % this.#masters.length];
+    const node = this.isCluster ? nodeFor(this.#masters, command) : undefined;
+    return sendToIoredis(node ?? this.#client, command);
   }
 
   masters(): readonly string[] {

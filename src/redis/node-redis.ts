@@ -11,7 +11,7 @@ import {
   sendToNodeRedis,
   withName,
 } from './clients.ts';
-import { type ClusterLine, slotOf } from './cluster.ts';
+import { type ClusterLine, nodeFor } from './cluster.ts';
 import type { LineEvents, LineOptions, RedisLine } from './connection.ts';
 
 interface NodeRedisTarget extends LineOptions {
@@ -179,10 +179,8 @@ export class NodeRedisLine implements ClusterLine {
   }
 }
 
-/** Without a key, node-redis would send each command to another node. */
 async function sendToCluster(client: NodeRedisCluster, command: RedisCommand): Promise<unknown> {
-  const { masters } = client;
-  const node = command.route === undefined ? undefined : masters[slotOf(command.route) % masters.length];
+  const node = nodeFor(client.masters, command);
   return sendToNodeRedis(node === undefined ? client : await client.nodeClient(node), command);
 }
 
