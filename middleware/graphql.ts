@@ -50,7 +50,12 @@ export const Method: { readonly [Name in MethodName]: Name } = {
  * @throws TypeError (code `ERR_OPTION`) if `schema` is not a GraphQLSchema, for an unknown option or a wrong
  * value
  * @example
- * app.use('/graphql', graphqlHTTP(schema, { context: ({ headers }) => ({ user: headers['x-user'] }) }));
+ * app.use(
+ *   '/graphql',
+ *   graphqlHTTP(schema, {
+ *     context: ({ headers }) => ({ token: headers.authorization }),
+ *   }),
+ * );
  */
 export function graphqlHTTP<
   Source extends object = ContextSource,

@@ -213,7 +213,7 @@ const CASES: Record<string, { sendRequest: ExchangeRequest; expected: unknown }[
     { sendRequest: wrong, expected: [null, 1] },
   ],
   'graphql-yoga': [
-    { sendRequest: query({ query: '{ me }' }, { 'x-user': 'ada' }), expected: [{ me: 'ada' }, 0] },
+    { sendRequest: query({ query: '{ me }' }, signedIn), expected: [{ me: 'ada' }, 0] },
     {
       sendRequest: upload('mutation ($file: File!) { add(file: $file) }'),
       expected: [200, { data: { add: 'guest: note.txt: some text' } }],
@@ -292,9 +292,9 @@ it('the example for Fastify in the guide for mercurius serves queries, multipart
   const body = new FormData();
   body.set('operations', JSON.stringify({ query: '{ me }' }));
   body.set('map', '{}');
-  const response = await fetch(`${origin}/graphql`, { method: 'POST', body, headers: { 'x-user': 'Ada' } });
+  const response = await fetch(`${origin}/graphql`, { method: 'POST', body, headers: signedIn });
   expect(await response.json()).toEqual({ data: { me: 'Ada' } });
-  expect(await query({ query: '{ me }' }, { 'x-user': 'Ada' })(origin)).toEqual([{ me: 'Ada' }, 0]);
+  expect(await query({ query: '{ me }' }, signedIn)(origin)).toEqual([{ me: 'Ada' }, 0]);
   expect(await subscribe({})(origin)).toEqual(['1', '2', '3'].map((count) => ({ data: { count } })));
 });
 
