@@ -7,7 +7,7 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { AuthResolveInfo } from '../../types/auth.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import type { RedisStore } from '../../types/response-cache.ts';
-import { versionOf } from '../caching/store-entries.ts';
+import { versionOf } from '../cache/store-entries.ts';
 import { type Running, run } from '../graphql/server.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { scopesOf } from './service.ts';

@@ -3,9 +3,9 @@ import { buildSchema, type GraphQLObjectType } from 'graphql';
 import { authTypeDefs, visibleSchema } from '../../middleware/auth.ts';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { AuthResolveInfo } from '../../types/auth.ts';
+import { DIRECTIVES, V17 } from '../graphql/incremental-schema.ts';
+import { jsonLines, merge } from '../graphql/merge.ts';
 import { run } from '../graphql/server.ts';
-import { DIRECTIVES, V17 } from '../streaming/incremental-schema.ts';
-import { jsonLines, merge } from '../streaming/merge.ts';
 import { codes, GRAPHQL, type Service, scopesOf, serve } from './service.ts';
 
 // The option `auth` together with other options.

@@ -13,9 +13,9 @@ import {
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { AuthOptions } from '../../types/auth.ts';
 import { type Choices, hash, readChoices } from '../engine/choices.ts';
-import { V17 } from '../streaming/incremental-schema.ts';
-import { jsonLines, type Merged, merge, type Payload } from '../streaming/merge.ts';
-import { withDirectives, withIncremental } from '../streaming/random-directives.ts';
+import { V17 } from '../graphql/incremental-schema.ts';
+import { jsonLines, type Merged, merge, type Payload } from '../graphql/merge.ts';
+import { withDirectives, withIncremental } from '../graphql/random-directives.ts';
 import { TEST_ALL } from '../test-all.ts';
 import { Oracle } from './oracle.ts';
 import {

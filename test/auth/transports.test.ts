@@ -10,8 +10,8 @@ import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { AuthOptions, AuthResolveInfo } from '../../types/auth.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import type { SubscriptionOptions, Subscriptions } from '../../types/subscriptions.ts';
-import { TRANSPORTS } from '../cursors/transports.ts';
-import { LEGACY, MODERN, ready } from '../subscriptions/client.ts';
+import { LEGACY, MODERN, ready } from '../live/client.ts';
+import { TRANSPORTS } from '../live/cursors/transports.ts';
 import { until } from '../until.ts';
 import { codes } from './service.ts';
 

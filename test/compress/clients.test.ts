@@ -1,9 +1,9 @@
 import { Client, fetchExchange, gql } from '@urql/core';
 import { createClient } from 'graphql-sse';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import { incrementalSchema, V17 } from '../streaming/incremental-schema.ts';
-import { serve, stopAll } from '../streaming/serve.ts';
-import { assertEvents } from '../streaming/urql-events.ts';
+import { incrementalSchema, V17 } from '../graphql/incremental-schema.ts';
+import { serve, stopAll } from '../live/serve-streams.ts';
+import { assertEvents } from '../live/urql-events.ts';
 import { until } from '../until.ts';
 import { codedFetch } from './coded-fetch.ts';
 import { closeAll, listen } from './raw.ts';

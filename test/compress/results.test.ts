@@ -3,7 +3,7 @@ import compressionMiddleware from 'compression';
 import express from 'express';
 import { GraphQLError } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
-import { schemaOf } from '../caching/service.ts';
+import { schemaOf } from '../cache/service.ts';
 import { CODINGS, closeAll, listen, post, send } from './raw.ts';
 
 const TEXT = 'all work and no play makes json a dull format; ';

@@ -14,8 +14,8 @@ import {
 import type { BudgetOptions, GraphQLOptions } from '../../types/graphql.ts';
 import { type Running, run } from '../graphql/server.ts';
 import { memoryInUse } from '../heap.ts';
+import { ready } from '../live/client.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
-import { ready } from '../subscriptions/client.ts';
 
 const schema = buildSchema('type Query { one: Thing  two: [Thing] } type Thing { id: ID }');
 

@@ -11,7 +11,7 @@ import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { compileCost, evaluate } from '../../src/cost/operation-cost.ts';
 import { type Running, run } from '../graphql/server.ts';
-import { LEGACY, MODERN, ready } from '../subscriptions/client.ts';
+import { LEGACY, MODERN, ready } from '../live/client.ts';
 
 const SDL = `
   directive @cost(weight: String!) on FIELD_DEFINITION

@@ -7,9 +7,9 @@ import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import WebSocket from 'ws';
+import { connect, MODERN, type RawClient, ready } from '../live/client.ts';
 import { needs } from '../programs.ts';
 import { startRedis } from '../redis.ts';
-import { connect, MODERN, type RawClient, ready } from '../subscriptions/client.ts';
 import { failExample, type Running, startExample, stopExamples } from './start.ts';
 
 afterAll(stopExamples);

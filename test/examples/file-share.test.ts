@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';
 import { type Client, createClient } from 'graphql-ws';
 import WebSocket from 'ws';
-import { handshake } from '../subscriptions/client.ts';
+import { handshake } from '../live/client.ts';
 import { type Running, startExample, stopExamples } from './start.ts';
 
 const folder = resolve(__dirname, '../../examples/file-share');

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { type RawClient, ready } from '../live/client.ts';
 import { needs } from '../programs.ts';
 import { startRedis } from '../redis.ts';
-import { type RawClient, ready } from '../subscriptions/client.ts';
 import { failExample, type Running, startExample, stopExamples } from './start.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'photo-wall-'));

@@ -1,7 +1,7 @@
 import { buildSchema, GraphQLSchema } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import { ready } from '../subscriptions/client.ts';
+import { ready } from '../live/client.ts';
 import { type Running, run } from './server.ts';
 
 /** A schema whose fields tell its version, and an extra field of that version. */

@@ -2,7 +2,7 @@ import express from 'express';
 import { buildSchema, GraphQLError } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import { connect, LEGACY, MODERN } from '../subscriptions/client.ts';
+import { connect, LEGACY, MODERN } from '../live/client.ts';
 import { type Running, run } from './server.ts';
 
 const schema = buildSchema('type Query { hello: String } type Subscription { tick: String }');

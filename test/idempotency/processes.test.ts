@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { LEGACY, MODERN, ready } from '../live/client.ts';
 import { type PostgresServer, startPostgres } from '../postgres.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
-import { LEGACY, MODERN, ready } from '../subscriptions/client.ts';
 import { until } from '../until.ts';
 import { post } from './service.ts';
 

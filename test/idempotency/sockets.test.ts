@@ -3,7 +3,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import { connect, LEGACY, MODERN, ready } from '../subscriptions/client.ts';
+import { connect, LEGACY, MODERN, ready } from '../live/client.ts';
 import { until } from '../until.ts';
 import { createSchema, Effects, post, userOf } from './service.ts';
 

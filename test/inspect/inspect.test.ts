@@ -10,11 +10,11 @@ import { inspect } from '../../middleware/inspect.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import type { InspectFigures, InspectOptions } from '../../types/inspect.ts';
-import { createBlog, serveBlog } from '../caching/blog.ts';
+import { createBlog, serveBlog } from '../cache/blog.ts';
 import { eachExpress } from '../express.ts';
-import { ready } from '../subscriptions/client.ts';
-import { events } from '../subscriptions/connect-clients.ts';
-import { serve as serveSockets, stopAll, until } from '../subscriptions/serve.ts';
+import { ready } from '../live/client.ts';
+import { events } from '../live/connect-clients.ts';
+import { serve as serveSockets, stopAll, until } from '../live/serve.ts';
 
 const schema = buildSchema('type Query { hello: String denied: String slow: String }');
 const rootValue = {

@@ -13,8 +13,8 @@ import { createPubSub } from '../../middleware/pubsub.ts';
 import { createServer } from '../../middleware/server.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import { ready } from '../subscriptions/client.ts';
-import { events } from '../subscriptions/connect-clients.ts';
+import { ready } from '../live/client.ts';
+import { events } from '../live/connect-clients.ts';
 
 const typeDefs = `
   directive @cacheControl(maxAge: Int) on FIELD_DEFINITION

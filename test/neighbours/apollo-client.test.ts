@@ -7,8 +7,8 @@ import { createClient } from 'graphql-ws';
 import { SubscriptionClient } from 'subscriptions-transport-ws';
 import WebSocket from 'ws';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import { listen } from '../subscriptions/client.ts';
-import { liveSchema } from '../subscriptions/schema.ts';
+import { listen } from '../live/client.ts';
+import { liveSchema } from '../live/schema.ts';
 import { createSchema } from '../uploads/schema.ts';
 import { startServer } from '../uploads/server.ts';
 

@@ -5,9 +5,9 @@ import { meros } from 'meros/browser';
 import type { ConcreteRequest, INetwork } from 'relay-runtime';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { codedFetch } from '../compress/coded-fetch.ts';
+import { incrementalSchema, V17 } from '../graphql/incremental-schema.ts';
+import { type Served, serve, stopAll } from '../live/serve-streams.ts';
 import { snippets } from '../snippets.ts';
-import { incrementalSchema, V17 } from '../streaming/incremental-schema.ts';
-import { type Served, serve, stopAll } from '../streaming/serve.ts';
 import { until } from '../until.ts';
 
 const closing: (() => void)[] = [];

@@ -1,6 +1,6 @@
 import { createClient, createCluster } from 'redis';
-import { describeNodeRedis } from '../redis-node.ts';
-import { describeSharded } from '../redis-sharded.ts';
+import { describeNodeRedis } from '../redis/node-redis.ts';
+import { describeSharded } from '../redis/sharded.ts';
 
 describeNodeRedis('node-redis 5', { createClient, createCluster });
 

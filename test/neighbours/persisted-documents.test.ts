@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client, createRequest, fetchExchange, stringifyDocument } from '@urql/core';
 import type { GraphQLOptions } from '../../middleware/graphql.ts';
-import { serve, sha256, stopAll } from '../documents/serve.ts';
+import { serve, sha256, stopAll } from '../core/by-id-service.ts';
 
 jest.setTimeout(120_000);
 

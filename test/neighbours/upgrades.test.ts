@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import WebSocket from 'ws';
-import { handshake, MODERN, ready, wrap } from '../subscriptions/client.ts';
+import { handshake, MODERN, ready, wrap } from '../live/client.ts';
 
 /** A client of the package that sends a message and gets it back. */
 interface Dialogue {

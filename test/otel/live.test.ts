@@ -2,11 +2,11 @@ import { SpanStatusCode } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import { buildSchema } from 'graphql';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import * as streaming from '../streaming/serve.ts';
-import { open, EVENTS as SSE } from '../streaming/serve.ts';
-import { connect, LEGACY, listen, MODERN, ready } from '../subscriptions/client.ts';
-import { events } from '../subscriptions/connect-clients.ts';
-import { serve, stopAll, until } from '../subscriptions/serve.ts';
+import { connect, LEGACY, listen, MODERN, ready } from '../live/client.ts';
+import { events } from '../live/connect-clients.ts';
+import { serve, stopAll, until } from '../live/serve.ts';
+import * as streaming from '../live/serve-streams.ts';
+import { open, EVENTS as SSE } from '../live/serve-streams.ts';
 import {
   activeSpan,
   idOf,

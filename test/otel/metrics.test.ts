@@ -2,10 +2,10 @@ import express from 'express';
 import { buildSchema } from 'graphql';
 import request from 'supertest';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import { createBlog, serveBlog } from '../caching/blog.ts';
-import { ready } from '../subscriptions/client.ts';
-import { events } from '../subscriptions/connect-clients.ts';
-import { serve as serveSockets, stopAll, until } from '../subscriptions/serve.ts';
+import { createBlog, serveBlog } from '../cache/blog.ts';
+import { ready } from '../live/client.ts';
+import { events } from '../live/connect-clients.ts';
+import { serve as serveSockets, stopAll, until } from '../live/serve.ts';
 import { PHASES, TestTelemetry } from './telemetry.ts';
 
 const schema = buildSchema('type Query { hello: String fails: String }');

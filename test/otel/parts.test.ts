@@ -9,7 +9,7 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import { listen, ready } from '../subscriptions/client.ts';
+import { listen, ready } from '../live/client.ts';
 import { createSchema } from '../uploads/schema.ts';
 import {
   activeSpan,

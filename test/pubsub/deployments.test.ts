@@ -7,10 +7,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
 import { createPubSub, type EventStream, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
 import { freePort } from '../programs.ts';
+import { assertClusterOrder } from '../redis/uses.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { type RedisCluster, startCluster } from '../redis-cluster.ts';
 import { startSentinel } from '../redis-sentinel.ts';
-import { assertClusterOrder } from '../redis-uses.ts';
 import { numbers, publishWhenConnected, take } from './events.ts';
 
 interface Events {

@@ -11,8 +11,8 @@ import {
   type PubSubOptions,
 } from '../../middleware/pubsub.ts';
 import { resumeAfter } from '../../src/pubsub/cursor.ts';
+import { listen, MODERN, ready } from '../live/client.ts';
 import { startRedis } from '../redis.ts';
-import { listen, MODERN, ready } from '../subscriptions/client.ts';
 import { numbers, take } from './events.ts';
 import { useRedis } from './use-redis.ts';
 

@@ -5,8 +5,8 @@ import {
   type Subscriptions,
 } from '../../middleware/index.ts';
 import { createPubSub, type PubSub } from '../../middleware/pubsub.ts';
+import { listen, MODERN, ready } from '../live/client.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
-import { listen, MODERN, ready } from '../subscriptions/client.ts';
 
 type User = SubscriptionConnection<{ userId: string }>;
 

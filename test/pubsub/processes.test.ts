@@ -4,8 +4,8 @@ import net from 'node:net';
 import { type Client, createClient } from 'graphql-ws';
 import WebSocket from 'ws';
 import { type Running, startExample, stopExamples } from '../examples/start.ts';
+import { frame, TEXT, upgradeRequest } from '../live/wire.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
-import { frame, TEXT, upgradeRequest } from '../subscriptions/wire.ts';
 import { until } from '../until.ts';
 import { numbers } from './events.ts';
 

@@ -1,7 +1,7 @@
 import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import { attachSubscriptions } from '../../middleware/index.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
-import { listen, MODERN, ready } from '../subscriptions/client.ts';
+import { listen, MODERN, ready } from '../live/client.ts';
 
 interface Events {
   text: string;

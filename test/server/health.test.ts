@@ -12,7 +12,7 @@ import { MemoryStore } from '../../src/cache/memory-store.ts';
 import type { HealthOptions } from '../../types/server.ts';
 import { tls } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
-import { ready as readyClient } from '../subscriptions/client.ts';
+import { ready as readyClient } from '../live/client.ts';
 import { until } from '../until.ts';
 
 const portOf = (server: Server): number => (server.address() as AddressInfo).port;

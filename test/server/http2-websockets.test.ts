@@ -10,10 +10,10 @@ import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { SubscriptionOptions } from '../../types/subscriptions.ts';
 import { launch } from '../chromium.ts';
 import { tls, trusted } from '../exchange.ts';
-import { MODERN } from '../subscriptions/client.ts';
-import { liveSchema } from '../subscriptions/schema.ts';
-import { NOTHING, until } from '../subscriptions/serve.ts';
-import { frame, TEXT, wire } from '../subscriptions/wire.ts';
+import { MODERN } from '../live/client.ts';
+import { liveSchema } from '../live/schema.ts';
+import { NOTHING, until } from '../live/serve.ts';
+import { frame, TEXT, wire } from '../live/wire.ts';
 
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

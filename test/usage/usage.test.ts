@@ -14,8 +14,8 @@ import { UsageCounts } from '../../src/usage/report.ts';
 import type { GraphQLHandler, GraphQLOptions } from '../../types/graphql.ts';
 import type { UsageOptions, UsageReport } from '../../types/usage.ts';
 import { run } from '../graphql/server.ts';
+import { LEGACY, MODERN, ready } from '../live/client.ts';
 import { TestTelemetry } from '../otel/telemetry.ts';
-import { LEGACY, MODERN, ready } from '../subscriptions/client.ts';
 
 const schema = buildSchema(`
   input Filter { text: String, secret: String, old: String @deprecated }

@@ -1,0 +1,94 @@
+import type { PubSub, PubSubOptions } from '../../middleware/pubsub.ts';
+import { createPubSub } from '../../middleware/pubsub.ts';
+import { take } from './events.ts';
+import { MemoryBroker } from './transports.ts';
+import { useRedis } from './use-redis.ts';
+
+interface Events {
+  tick: number;
+}
+
+const fixture = useRedis<Events>();
+const connect = (options: PubSubOptions): PubSub<Events> =>
+  fixture.connect({ ...fixture.overProxy(), maxOutage: 2000, ...options });
+
+describe('a partition that lasts longer than maxOutage', () => {
+  it.each([undefined, {}])('createPubSub ends its streams while it lasts (history %j)', async (history) => {
+    let heal = (): void => undefined;
+    const healed = new Promise<void>((resolve) => {
+      heal = resolve;
+    });
+    const events = connect({ history, onGap: heal });
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    fixture.proxy.stall();
+    const started = performance.now();
+    await expect(stream.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED', closeCode: 1013 });
+    expect(performance.now() - started).toBeLessThan(6000);
+    // Streams that are opened meanwhile are told as well.
+    await expect(events.subscribe('tick').next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
+    fixture.proxy.heal();
+    await healed;
+    const later = events.subscribe('tick');
+    await events.ready('tick');
+    await fixture.admin.publish('espalier:tick', '1');
+    expect((await later.next()).value).toBe(1);
+  });
+
+  it('a client with a cursor continues after its last event', async () => {
+    const other = fixture.connect({ redis: fixture.redis.url, history: {} });
+    const events = connect({ history: {} });
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    await other.publish('tick', 1);
+    const { cursor } = await stream.next();
+    fixture.proxy.stall();
+    await other.publish('tick', 2);
+    await expect(stream.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
+    const resumed = events.subscribe('tick', { after: cursor });
+    fixture.proxy.heal();
+    expect(await take(resumed, 1)).toEqual([2]);
+  });
+
+  it('createPubSub ends streams of a server that was never reached', async () => {
+    fixture.proxy.stall();
+    const events = connect({});
+    await expect(events.subscribe('tick').next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
+  });
+});
+
+it('createPubSub publishes and resumes over a transport of the application', async () => {
+  const broker = new MemoryBroker();
+  const [here, there] = [1, 2].map(() => createPubSub<Events>({ transport: broker.create() })) as [
+    PubSub<Events>,
+    PubSub<Events>,
+  ];
+  const stream = there.subscribe('tick');
+  await there.ready('tick');
+  await here.publish('tick', 1);
+  const { value, cursor } = await stream.next();
+  expect(value).toBe(1);
+  const interrupted = broker.interrupt();
+  await here.publish('tick', 2);
+  await interrupted;
+  await here.publish('tick', 3);
+  expect(await take(stream, 2)).toEqual([2, 3]);
+  expect(await take(here.subscribe('tick', { after: cursor }), 2)).toEqual([2, 3]);
+  await expect(here.publish('tick', 1, { client: {} })).rejects.toMatchObject({ code: 'ERR_OPTION' });
+  await Promise.all([here.close(), there.close()]);
+});
+
+it.each([{ redis: 'redis://localhost' }, { history: {} }, { commandTimeout: 1 }])(
+  'createPubSub refuses %j together with a transport',
+  (options) => {
+    const transport = new MemoryBroker().create();
+    expect(() => createPubSub({ transport, ...options })).toThrow(/belongs to the transport; remove it/);
+  },
+);
+
+it('createPubSub refuses a transport that another pubsub has', async () => {
+  const transport = new MemoryBroker().create();
+  const events = createPubSub({ transport });
+  expect(() => createPubSub({ transport })).toThrow(/belongs to another pubsub/);
+  await events.close();
+});
