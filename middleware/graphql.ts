@@ -3,7 +3,6 @@ import { CORE, createCore } from '../src/core/core.ts';
 import { createHandler } from '../src/graphql/handler.ts';
 import { assertUploadScalar, resolveHttpOptions } from '../src/graphql/options.ts';
 import { createWebsocketHandler } from '../src/live/websocket.ts';
-import { createOpenApi } from '../src/openapi/openapi.ts';
 import { delay, resolveOptions } from '../src/options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../src/options/scopes.ts';
 import { NO_USAGE } from '../src/usage/options.ts';
@@ -68,7 +67,6 @@ export function graphqlHTTP<
   const websocketHandler = createWebsocketHandler(core, settings.subscriptionProtocols);
   return Object.assign(graphqlMiddleware, {
     websocketHandler,
-    openapi: createOpenApi(settings, core.documents),
     invalidate: createInvalidate(core),
     async replace(next: unknown, options?: ReplaceOptions) {
       const { timeout } = resolveOptions(REPLACE, options, { timeout: delay(60_000, 0) });

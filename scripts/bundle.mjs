@@ -19,7 +19,7 @@ const GROUPS = [
   { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]/ },
   {
     name: 'lib/graphql',
-    test: /[\\/]src[\\/](auth|cache|compress|core|cost|cursors|engine|execution|graphiql|graphql|live|openapi|streams|uploads|usage)[\\/]|[\\/]idempotency[\\/](directive|options)\.ts/,
+    test: /[\\/]src[\\/](auth|cache|compress|core|cost|cursors|engine|execution|graphiql|graphql|live|streams|uploads|usage)[\\/]|[\\/]idempotency[\\/](directive|options)\.ts/,
   },
   // What espalier/pubsub and espalier/postgres share.
   { name: 'lib/pubsub', test: /[\\/]src[\\/]pubsub[\\/](history|transport)\.ts/ },

@@ -17,7 +17,7 @@ const LAYERS = [
   ['src/core'],
   ['src/cache', 'src/cli', 'src/idempotency', 'src/uploads'],
   ['src/live'],
-  ['src/compress', 'src/graphiql', 'src/inspect', 'src/openapi', 'src/otel'],
+  ['src/compress', 'src/graphiql', 'src/inspect', 'src/otel'],
   ['src/graphql', 'src/mcp'],
   ['middleware'],
 ];

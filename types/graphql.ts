@@ -257,18 +257,6 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
 /** A method that `graphqlHTTP` supports. */
 export type MethodName = 'GET' | 'POST' | 'HEAD' | 'QUERY';
 
-/** Options of `openapi`. */
-export interface OpenApiOptions {
-  /** The version of the application's document. Only 3.2 can describe QUERY. @default '3.1' */
-  readonly version?: '3.1' | '3.2' | undefined;
-}
-
-/** An OpenAPI fragment to merge into an application's document. */
-export interface OpenApiFragment {
-  readonly paths: Record<string, Record<string, object>>;
-  readonly components: { readonly schemas: Record<string, object> };
-}
-
 /** Options of `replace`. */
 export interface ReplaceOptions {
   /**
@@ -291,12 +279,6 @@ export interface GraphQLHandler extends CacheInvalidator {
   replace(schema: GraphQLSchema, options?: ReplaceOptions): Promise<void>;
   /** The counts of the option `usage`; without it there are none. */
   readonly usage: SchemaUsage;
-  /**
-   * Describes the route mounted at `path`, with the current options.
-   *
-   * @throws TypeError (code `ERR_OPTION`) if `path` is not a path, or for a wrong option.
-   */
-  openapi(path: string, options?: OpenApiOptions): OpenApiFragment;
 }
 
 /** The target of `attachSubscriptions`: the handler that `graphqlHTTP` returned, or a schema. */

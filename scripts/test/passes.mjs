@@ -86,7 +86,6 @@ export const LISTS = {
     'graphql/(execution|failed-batches|floods|http-audits|incremental-|introspection|on-operation)',
     'graphql/(prototype-members|unreadable-errors)',
     'http/json-limits',
-    'openapi/',
     'options/(failing-functions|mistakes)',
   ],
   /** GraphiQL, clients of incremental delivery, schema changes and the fuzz of `auth`: once for each version of graphql. */

@@ -16,8 +16,8 @@ import type { CoreDocuments } from '../core/by-id.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import type { LoadedDocument } from '../core/documents.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
-import { descriptionOf, schemaOfVariables } from '../openapi/queries.ts';
 import { formatValue, getOrCreate } from '../options/rules.ts';
+import { schemaOfVariables } from './input-schema.ts';
 
 export interface OperationTool {
   readonly tool: McpTool;
@@ -147,13 +147,17 @@ function inputSchemaOf(
   );
   const definitions: Record<string, object> = {};
   const described = schemaOfVariables(schema, { ...operation, variableDefinitions }, definitions);
-  const text = JSON.stringify({
-    ...(described ?? { type: 'object', properties: {} }),
+  return {
+    ...(described ?? { properties: {} }),
+    type: 'object',
     additionalProperties: false,
     ...(Object.keys(definitions).length > 0 ? { $defs: definitions } : undefined),
-  });
-  return JSON.parse(text.replaceAll('"$ref":"#/components/schemas/', '"$ref":"#/$defs/'));
+  };
 }
+
+/** Executable descriptions are new in the edition of September 2025. */
+const descriptionOf = (query: OperationDefinitionNode): string | undefined =>
+  (query as { readonly description?: { readonly value: string } }).description?.value;
 
 function scopesOf({ operations }: LoadedDocument, name: string): readonly string[] {
   const prepared = operations.get(name);

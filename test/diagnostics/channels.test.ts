@@ -1,13 +1,8 @@
-import { execFileSync } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
 import { buildSchema } from 'graphql';
 import request from 'supertest';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import type { GraphQLOptions } from '../../types/graphql.ts';
 
 const schema = buildSchema('type Query { hello: String secret: String }');
 const rootValue = {
@@ -76,49 +71,5 @@ describe('the diagnostics channels', () => {
       [415, expect.stringMatching(/Content-Type/)],
       [200, expect.stringMatching(/nope/)],
     ]);
-  });
-});
-
-describe('openapi()', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'openapi-'));
-  afterAll(() => rmSync(folder, { recursive: true }));
-  const validator = resolve(
-    __dirname,
-    '../../node_modules/@seriousme/openapi-schema-validator/bin/validate-api-cli.js',
-  );
-  const describeAt = (path: string, options?: GraphQLOptions) => {
-    const { paths, components } = graphqlHTTP(schema, options).openapi(path);
-    return { openapi: '3.1.0', info: { title: 'Test', version: '1.0.0' }, paths, components };
-  };
-
-  it.each([
-    ['the defaults', {}],
-    ['everything', { batching: true, statusCodes: '2026', inflate: true }],
-    ['little', { methods: ['POST'], multipartUploadsEnabled: false, graphiql: false, getMutations: false }],
-  ] as [string, GraphQLOptions][])('openapi() returns valid OpenAPI 3.1 with %s', (_name, options) => {
-    const file = join(folder, 'openapi.json');
-    writeFileSync(file, JSON.stringify(describeAt('/graphql', options)));
-    expect(execFileSync(process.execPath, [validator, file], { encoding: 'utf8' })).toMatch(/"valid": true/);
-  });
-
-  it('openapi() describes the route with the current options', () => {
-    const all = describeAt('/api', {}).paths['/api'] as Record<
-      string,
-      { requestBody?: { content: object }; responses: Record<string, { content?: object }> }
-    >;
-    expect(Object.keys(all)).toEqual(['get', 'post', 'head']);
-    expect(Object.keys(all['post']?.requestBody?.content ?? {})).toEqual([
-      'application/json',
-      'multipart/form-data',
-    ]);
-    expect(Object.keys(all['get']?.responses['200']?.content ?? {})).toContain('text/html');
-    const few = describeAt('/api', {
-      methods: ['POST'],
-      multipartUploadsEnabled: false,
-      statusCodes: '2026',
-    }).paths['/api'] as typeof all;
-    expect(Object.keys(few)).toEqual(['post']);
-    expect(Object.keys(few['post']?.requestBody?.content ?? {})).toEqual(['application/json']);
-    expect(Object.keys(few['post']?.responses ?? {})).toEqual(expect.arrayContaining(['200', '294', '422']));
   });
 });

@@ -1,3 +1,5 @@
+import { buildSchema } from 'graphql';
+import { graphqlHTTP, Method } from '../../middleware/index.ts';
 import { resolveGraphiQLOptions } from '../../src/graphiql/options.ts';
 
 const configOf = (options: object) => JSON.parse(resolveGraphiQLOptions(options).config);
@@ -30,5 +32,19 @@ describe('the options of GraphiQL', () => {
 
   it('GraphiQL formats headers that are an object', () => {
     expect(configOf({ defaultHeaders: { a: 'b' } }).defaultHeaders).toBe('{\n  "a": "b"\n}');
+  });
+});
+
+const schema = buildSchema('type Query { hello: String }');
+
+describe('the option graphiql.method', () => {
+  it('graphqlHTTP throws if GraphiQL would send QUERY and methods does not contain it', () => {
+    const methods = [Method.GET, Method.POST];
+    expect(() => graphqlHTTP(schema, { graphiql: { method: 'QUERY' }, methods })).toThrow(
+      expect.objectContaining({ code: 'ERR_OPTION', message: expect.stringContaining('add Method.QUERY') }),
+    );
+    const endpoint = 'https://api.example.com/graphql';
+    expect(() => graphqlHTTP(schema, { graphiql: { method: 'QUERY', endpoint }, methods })).not.toThrow();
+    expect(() => graphqlHTTP(schema, { graphiql: { method: 'QUERY' } })).not.toThrow();
   });
 });

@@ -215,8 +215,6 @@ const FAMILIES = {
       { sse: true },
     ),
     ...api({ validate: empty }, { parse: empty }, { responseCaching: true }),
-    ...each(handler.openapi, undefined, '', 'graphql', 5),
-    ...calls(handler.openapi, ['/graphql', { version: '3.0' }]),
   ],
   'the options uploads, graphiql, documents and cursors': [
     ...uploads(true, false, { maxFileBytes: '5 megabytes' }, { maxFileBytes: -1 }, { maxFileBytes: 1.5 }),
