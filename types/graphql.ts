@@ -295,11 +295,6 @@ export interface ErrorOptions {
   modes?: readonly ('PROPAGATE' | 'NULL' | 'HALT')[] | undefined;
   /** Adds `coordinate`, such as `User.name`, to the errors of fields. @default false */
   coordinate?: boolean | undefined;
-  /**
-   * Adds `__service { capabilities { name value } }` to the query type, so that clients can ask whether `onError`
-   * is supported. Some tools refuse the unknown name. @default false
-   */
-  capabilities?: boolean | undefined;
 }
 
 /** Limits of one document, checked once per document, before validation. `Infinity` means no limit. */

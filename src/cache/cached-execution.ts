@@ -106,11 +106,7 @@ async function executeMutation(
   if (outcome.kind === 'refused' || caching === undefined) return outcome;
   const { rest } = outcome;
   const settled = rest === undefined ? outcome : { ...outcome, rest: invalidateRest(rest, caching) };
-  const tags = caching.tags();
-  if (tags.length > 0) {
-    exchange.invalidatedTags = [...new Set([...(exchange.invalidatedTags ?? []), ...tags])];
-    await caching.invalidate();
-  }
+  if (caching.tags().length > 0) await caching.invalidate();
   return settled;
 }
 

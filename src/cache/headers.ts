@@ -24,13 +24,8 @@ type AddCacheHeaders = (
   encoding: string | undefined,
 ) => void;
 
-interface HeaderOptions extends CachingSettings {
-  /** Whether the responses to mutations invalidate groups of cached responses. */
-  readonly invalidates: boolean;
-}
-
 /** Creates the function that adds caching headers to the responses of one handler. */
-export function createCacheHeaders(options: HeaderOptions): AddCacheHeaders {
+export function createCacheHeaders(options: CachingSettings): AddCacheHeaders {
   return (exchange, response, reply, encoding) => {
     const { req, res, caching } = exchange;
     if (req.method === 'POST' || response.status !== 200 || response.cause.kind !== 'data') return;
@@ -62,14 +57,13 @@ function addPolicy(
   headers: Headers,
   exchange: Exchange,
   policy: CachePolicy,
-  { vary, tagHeader, invalidates }: HeaderOptions,
+  { vary, tagHeader }: CachingSettings,
 ): void {
   if (!isCacheable(policy)) return;
   const { maxAge, sharedMaxAge, tags } = policy;
   let names = policy.vary;
-  const hasTags = tags.length > 0 && (invalidates || tagHeader !== false);
   // A shared cache that does not know all tags could not remove the result.
-  const isComplete = !hasTags || fittingTags(tags) === tags.length;
+  const isComplete = tagHeader === false || fitIntoHeader(tags);
   const isPublic = policy.scope === 'PUBLIC' && isComplete && isShared(exchange);
   if (isPublic) {
     const isEqual = sharedMaxAge === maxAge;
@@ -85,9 +79,6 @@ function addPolicy(
     // Another user of the same browser must not get the stored response.
     names = [...names, 'authorization', 'cookie'];
   }
-  // RFC 9875 §2. Browsers have groups too.
-  if (invalidates && hasTags && isComplete && (isPublic || maxAge > 0))
-    headers['cache-groups'] = toStrings(tags);
   if (vary.length + names.length > 0) headers['vary'] = withVary(headers['vary'], toFieldNames(vary, names));
 }
 
@@ -156,28 +147,11 @@ function weakenIfPatched(res: ServerResponse, tag: string): string {
  */
 const MAX_BYTES = 7000;
 
-/** The characters that a list needs per tag: quotes, a comma and a space. */
-const SEPARATORS = 4;
+/** Whether a header with the tags, each with a separator, has a size that all clients and CDNs accept. */
+const fitIntoHeader = (tags: readonly string[]): boolean =>
+  tags.reduce((bytes, tag) => bytes + tag.length + 1, 0) <= MAX_BYTES;
 
-/** Returns the number of tags that fit into a header. */
-function fittingTags(tags: readonly string[]): number {
-  let left = MAX_BYTES;
-  const end = tags.findIndex((tag) => {
-    left -= tag.length + SEPARATORS;
-    return left < 0;
-  });
-  return end === -1 ? tags.length : end;
-}
-
-/** Creates a list of strings (RFC 9651 §3.1). Tags contain no character that has to be escaped. */
-const toStrings = (tags: readonly string[]): string => tags.map((tag) => `"${tag}"`).join(', ');
-
-/** Adds the headers that describe the use of the response cache. */
-export function addStoreHeaders(headers: Headers, { caching, invalidatedTags }: Exchange): void {
+/** Adds the age of a result from the response cache. */
+export function addAge(headers: Headers, { caching }: Exchange): void {
   if (caching?.age !== undefined) headers['age'] = String(caching.age);
-  // RFC 9875 §3.
-  if (invalidatedTags !== undefined) {
-    const fitting = invalidatedTags.slice(0, fittingTags(invalidatedTags));
-    headers['cache-group-invalidation'] = toStrings(fitting);
-  }
 }

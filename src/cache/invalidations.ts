@@ -29,7 +29,7 @@ export const MAX_TAGS = 1000;
 /** Clients may choose parts of a tag, so a longer one is replaced by its hash. */
 const MAX_LENGTH = 256;
 
-/** Headers separate tags by spaces or commas, and quote them (RFC 9875). */
+/** Headers separate tags by spaces or commas. */
 const IS_PLAIN = /^[!#-+\--[\]-~]*$/;
 const OTHERS = /[^!#-+\--[\]-~]/gu;
 

@@ -407,7 +407,7 @@ class FieldPolicy implements FieldCachePolicy {
   }
 }
 
-/** Tags are separated by spaces or commas in headers, and quoted in `Cache-Groups` (RFC 9875). */
+/** Tags are separated by spaces or commas in headers. */
 function assertTag(tag: unknown): void {
   if (isString(tag) && /^[!#-+\--[\]-~]{1,256}$/.test(tag)) return;
   throw optionError(

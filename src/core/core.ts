@@ -24,14 +24,13 @@ import { type CoreDocuments, type CoreParts, createCoreDocuments } from './by-id
 import type { Prepare } from './documents.ts';
 import { assertIncremental, mayBeIncremental } from './engines.ts';
 import { createErrorFormatter, createErrorMask, errorDetails, type FormatErrors } from './errors.ts';
-import type { CoreSettings, ErrorSettings, OnOperation } from './options.ts';
+import type { CoreSettings, OnOperation } from './options.ts';
 import {
   notASchema,
   noteHandler,
   ReplaceableSchema,
   type ReplaceListener,
   type ReplaceSteps,
-  withCapabilities,
 } from './schema.ts';
 
 /** Returns the context value of a request, a connection or an operation. */
@@ -160,7 +159,7 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
   const { formatErrors } = engineSettings;
   const timeLimit = engineSettings.timeLimitOf?.(undefined);
   const { context, rootValue } = settings;
-  const source = schemaSource(scope, schema, settings.errors, idempotency);
+  const source = schemaSource(scope, schema, idempotency);
   const options = withRule(settings, idempotency);
   const { replaceable } = source;
   const documents = createCoreDocuments({ schema: source.one ?? schema, options, engineSettings, report });
@@ -311,13 +310,9 @@ function checkSchema(
 function schemaSource(
   scope: OptionScope,
   schema: unknown,
-  errors: ErrorSettings,
   idempotency: Idempotency | undefined,
 ): SchemaSource {
-  const served = (given: GraphQLSchema): GraphQLSchema => {
-    const result = errors.capabilities ? withCapabilities(given, errors) : given;
-    return idempotency?.withDirective(result) ?? result;
-  };
+  const served = (given: GraphQLSchema): GraphQLSchema => idempotency?.withDirective(given) ?? given;
   if (typeof schema !== 'function') {
     if (!(schema instanceof GraphQLSchema)) throw notASchema(scope, schema);
     assertValidSchema(schema);

@@ -44,7 +44,6 @@ export interface ErrorSettings {
   /** The modes that requests may choose; empty if `onError` is ignored. */
   readonly modes: readonly ('PROPAGATE' | 'NULL' | 'HALT')[];
   readonly coordinate: boolean;
-  readonly capabilities: boolean;
 }
 
 /** The settings that HTTP and sockets share. */
@@ -190,7 +189,6 @@ const errorRules: Rules<ErrorSettings> = {
     "a list of 'PROPAGATE', 'NULL' and 'HALT'",
   ),
   coordinate: rule(false, isBoolean, 'a boolean'),
-  capabilities: rule(false, isBoolean, 'a boolean'),
 };
 
 function resolveErrors(scope: OptionScope, given: unknown, engine: CoreSettings['engine']): ErrorSettings {

@@ -1,6 +1,5 @@
-import { extendSchema, type GraphQLSchema, parse } from 'graphql';
+import type { GraphQLSchema } from 'graphql';
 import { type OptionScope, optionError, wrongArgument } from '../options/rules.ts';
-import type { ErrorSettings } from './options.ts';
 
 /** Told that new operations use another schema; older ones should end within a time. */
 export type ReplaceListener = (milliseconds: number) => void;
@@ -82,29 +81,4 @@ export function schemaHint(value: unknown): string {
   if ('kind' in value)
     return '. Create one from a parsed document with buildASTSchema or makeExecutableSchema';
   return 'typeDefs' in value ? '. Create one with makeExecutableSchema({ typeDefs, resolvers })' : '';
-}
-
-const EXTENSION = `
-  "What this server supports beyond the specification."
-  type __Service { capabilities: [__Capability!]! }
-  "A capability of the server."
-  type __Capability { name: String! value: String }
-`;
-
-const extended = new WeakMap<GraphQLSchema, GraphQLSchema>();
-
-/** Adds `__service` of the GraphQL proposal "service capabilities" to the query type. Schemas stay as they are. */
-export function withCapabilities(schema: GraphQLSchema, { modes }: ErrorSettings): GraphQLSchema {
-  const known = extended.get(schema);
-  if (known !== undefined) return known;
-  const query = schema.getQueryType();
-  if (query === undefined || query === null) return schema;
-  const document = parse(`${EXTENSION} extend type ${query.name} { __service: __Service! }`);
-  // The specification reserves names with two underscores for itself, and this is a proposal to it.
-  const result = extendSchema(schema, document, { assumeValid: true });
-  const field = result.getQueryType()?.getFields()['__service'];
-  const capabilities = modes.length === 0 ? [] : [{ name: 'graphql.onError', value: modes.join(' ') }];
-  if (field !== undefined) field.resolve = () => ({ capabilities });
-  extended.set(schema, result);
-  return result;
 }

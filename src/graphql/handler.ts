@@ -190,7 +190,6 @@ class GraphQLOverHttp {
       caching: undefined,
       userKey: undefined,
       isRestricted: false,
-      invalidatedTags: undefined,
     };
   }
 

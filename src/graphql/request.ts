@@ -48,8 +48,6 @@ export interface Exchange {
   isRestricted: boolean;
   /** The return value of the option `responseCache.key`: null if the result is not stored; undefined without the option. */
   userKey: string | null | undefined;
-  /** The tags that the mutations of the request have invalidated. */
-  invalidatedTags: readonly string[] | undefined;
 }
 
 /** The data that the caching headers of a result depend on. */

@@ -1,7 +1,7 @@
 import type { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ResponseStatus } from '../../types/graphql.ts';
-import { addStoreHeaders, createCacheHeaders, tagOf } from '../cache/headers.ts';
+import { addAge, createCacheHeaders, tagOf } from '../cache/headers.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { isPublicError } from '../core/errors.ts';
 import { events } from '../diagnostics/events.ts';
@@ -244,8 +244,7 @@ export function createSender({
   compression,
 }: Pick<HttpSettings, 'methods' | 'httpCache' | 'responseCache' | 'compression'>): Sender {
   const acceptsQuery = methods.includes('QUERY');
-  const addCacheHeaders =
-    httpCache && createCacheHeaders({ ...httpCache, invalidates: responseCache !== undefined });
+  const addCacheHeaders = httpCache && createCacheHeaders(httpCache);
   const vary = compression === undefined ? 'Accept' : 'Accept, Accept-Encoding';
 
   function replyOf({ req, res }: Exchange, response: GraphQLResponse): Reply {
@@ -274,7 +273,7 @@ export function createSender({
     const { res, caching } = exchange;
     if (res.headersSent || res.destroyed) return;
     const reply = replyOf(exchange, response);
-    if (responseCache !== undefined) addStoreHeaders(reply.headers, exchange);
+    if (responseCache !== undefined) addAge(reply.headers, exchange);
     const encoding = compression?.encodingFor(exchange, response);
     if (caching !== undefined) addCacheHeaders?.(exchange, response, reply, encoding?.id);
     if (compression === undefined || encoding === undefined || reply.body === undefined) {

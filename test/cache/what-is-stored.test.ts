@@ -253,7 +253,6 @@ it.each(['a store that replies', 'a store that does not reply'])(
       expect(headers).toMatchObject({
         'cache-control': 'public, max-age=60',
         'cache-tag': 'schema,shop%201',
-        'cache-groups': '"schema", "shop%201"',
       });
       expect([headers.age, calls]).toEqual([age, age === undefined ? 1 : 0]);
     }
@@ -262,10 +261,11 @@ it.each(['a store that replies', 'a store that does not reply'])(
 );
 
 it('control characters of tags are percent-encoded with two digits', async () => {
-  const options = { responseCache: { tags: () => ['a\r\nSet-Cookie: b', '\0'] } };
+  const tags = () => ['a\r\nSet-Cookie: b', '\0'];
+  const options: GraphQLOptions = { httpCache: { tagHeader: 'Cache-Tag' }, responseCache: { tags } };
   const { app } = serve('value: Int @cacheControl(maxAge: 60)', { value: () => 1 }, options);
   const { headers } = await get(app, '{ value }');
-  expect(headers['cache-groups']).toBe('"a%0D%0ASet-Cookie:%20b", "%00"');
+  expect(headers['cache-tag']).toBe('a%0D%0ASet-Cookie:%20b,%00');
   expect(headers['set-cookie']).toBeUndefined();
 });
 

@@ -96,7 +96,7 @@ function useResolvers(schema: GraphQLSchema): () => void {
   };
 }
 
-const NO_ERROR_OPTIONS = { modes: [], coordinate: false, capabilities: false };
+const NO_ERROR_OPTIONS = { modes: [], coordinate: false };
 
 /** Half of the cases mask their errors; some have a `fieldResolver` and a `typeResolver`. */
 function optionsOf(seed: number): EngineSettings {

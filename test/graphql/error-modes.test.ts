@@ -288,24 +288,6 @@ describe('the option errors', () => {
     expect(result.errors?.[0]).toMatchObject({ coordinate: 'User.email', path: ['user', 'email'] });
   });
 
-  it('capabilities adds __service to the schema', async () => {
-    await serve({ errors: { modes: ['NULL', 'PROPAGATE'], capabilities: true } });
-    const query = '{ __type(name: "__Service") { name } __service { capabilities { name value } } calm }';
-    const { result } = await post({ query });
-    expect(result.data).toEqual({
-      __type: { name: '__Service' },
-      __service: { capabilities: [{ name: 'graphql.onError', value: 'NULL PROPAGATE' }] },
-      calm: 'calm',
-    });
-  });
-
-  it('capabilities is off unless it is set', async () => {
-    await serve({ errors: MODES });
-    const { status, result } = await post({ query: '{ __type(name: "__Service") { name } }' });
-    expect(status).toBe(200);
-    expect(result.data).toEqual({ __type: null });
-  });
-
   it.each([
     [{ modes: ['null'] }, 'errors.modes'],
     [{ modes: 'NULL' }, 'errors.modes'],
