@@ -9,9 +9,12 @@ const { version } = createRequire(import.meta.url)('mime-db/package.json');
 // Lines of several types, so that the file stays short.
 const LINE = 420;
 
+// Scripts of other names, such as `lib.umd.cjs` of Vite: browsers refuse a script of another type, because `nosniff` is sent.
+const SCRIPTS = ['cjs', 'es', 'es6', 'jsm'];
+
 const extensionsByType = new Map();
-for (const extension of Object.keys(mime.types).sort()) {
-  const type = mime.contentType(extension);
+for (const extension of [...new Set([...Object.keys(mime.types), ...SCRIPTS])].sort()) {
+  const type = mime.contentType(SCRIPTS.includes(extension) ? 'js' : extension);
   extensionsByType.set(type, [...(extensionsByType.get(type) ?? []), extension]);
 }
 const lines = [''];
