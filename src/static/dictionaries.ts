@@ -9,6 +9,7 @@ import { cacheByHeader, parseAcceptEncoding } from '../http/negotiation.ts';
 import { encodedRepresentation, type Representation } from './cache.ts';
 import type { Compressor, FileContent, Work } from './compress.ts';
 import type { OpenedFile } from './load.ts';
+import { isImmutable } from './options.ts';
 import { RootDirectory, statOrUndefined, withOpen } from './root.ts';
 
 /** A structured field with a byte sequence of 32 bytes (RFC 9842 §2.2). */
@@ -165,7 +166,7 @@ export function dictionaryHeader(filePath: string, cacheControl: string | undefi
 
 /** A delta to a private file could reveal its content, and one to a changing file has no fresh dictionary. */
 export function isPublicAndImmutable(cacheControl = ''): boolean {
-  return /\bimmutable\b/.test(cacheControl) && !/\b(?:private|no-store)\b/.test(cacheControl);
+  return isImmutable(cacheControl) && !/\b(?:private|no-store)\b/.test(cacheControl);
 }
 
 /** `*` in the header does not include these codings: a client without the dictionary may send it. */

@@ -7,10 +7,9 @@ import { codeOf } from '../http/reply.ts';
 import { optionError } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import type { LoadedFile, LoadResult } from './cache.ts';
-import { isPublicAndImmutable } from './dictionaries.ts';
 import { type LoadOptions, loadFile, type OpenedFile } from './load.ts';
 import { mediaTypeOf } from './media-types.ts';
-import type { KeepSettings, StaticSettings } from './options.ts';
+import { isImmutable, type KeepSettings, type StaticSettings } from './options.ts';
 import { warnOfSystem as warn } from './respond.ts';
 import { type FileVersion, RootDirectory, sameContent } from './root.ts';
 import { walkFiles } from './tree.ts';
@@ -22,7 +21,7 @@ const QUIET_MS = 1000;
 // Bodies that wait in memory to be kept. The others are read again.
 const MAX_WAITING = 64;
 const TEMPORARY = '.keep-';
-const SCRIPT = /\.(?:m?js|css|wasm)$/i;
+const SCRIPT = /^(?:text\/(?:javascript|css)|application\/wasm)\b/;
 // Errors after which writing the next file would fail too.
 const UNWRITABLE = new Set(['EROFS', 'EACCES', 'EPERM', 'ENOSPC', 'EDQUOT', 'ENOENT', 'ERR_ACCESS_DENIED']);
 
@@ -90,19 +89,21 @@ export class KeptFiles {
     this.#enqueue(() => this.#scan(0));
   }
 
-  /** Whether a file never changes under its name, so that its copy is right forever. */
+  /** Whether a page of an earlier build may ask for a file, and none of the next builds. */
   #accepts(filePath: string): boolean {
-    return (
-      !filePath.endsWith('/') &&
-      !mediaTypeOf(filePath).startsWith('text/html') &&
-      isPublicAndImmutable(this.#static.cacheControl(filePath))
-    );
+    if (filePath.endsWith('/') || mediaTypeOf(filePath).startsWith('text/html')) return false;
+    return this.#static.possibleHashes?.test(filePath) === true || this.#isFixed(filePath);
+  }
+
+  /** Whether a file never changes under its name, so that its copy is right forever. */
+  #isFixed(filePath: string): boolean {
+    return isImmutable(this.#static.cacheControl(filePath));
   }
 
   /** Whether a path is that of a script or style of some build: no page and no other handler is the answer to it. */
   isMissingScript(urlPath: string): boolean {
     try {
-      return SCRIPT.test(urlPath) && this.#accepts(urlPath);
+      return SCRIPT.test(mediaTypeOf(urlPath)) && this.#accepts(urlPath);
     } catch {
       // The function of the option `cacheControl` failed, which the load of a file reports.
       return false;
@@ -237,7 +238,8 @@ export class KeptFiles {
     await mkdir(dirname(target), { recursive: true });
     try {
       if (!(await write(temporary, bytes, source))) return false;
-      if (!(await publish(temporary, target))) return await this.#exists(filePath, source);
+      if (!this.#isFixed(filePath)) await rename(temporary, target);
+      else if (!(await publish(temporary, target))) return await this.#exists(filePath, source);
       this.#bytes += size;
     } finally {
       await unlink(temporary).catch(() => undefined);
@@ -246,7 +248,7 @@ export class KeptFiles {
     return true;
   }
 
-  /** Whether there is a copy. One with other bytes is never replaced: browsers have them under the same name. */
+  /** Whether there is a copy. That of an immutable file is never replaced: browsers have its bytes under the same name. */
   async #exists(filePath: string, source: OpenedFile | undefined): Promise<boolean> {
     const path = this.root.pathOf(filePath);
     const found = await this.root.stat(path);
@@ -266,6 +268,7 @@ export class KeptFiles {
           new Error(
             `${filePath} has other bytes than its copy in ${path}; an immutable file needs a new name`,
           ),
+      if (!isSame && !this.#isFixed(filePath)) return false;
         );
       else if (Date.now() - Number(found.version.mtimeNs / 1_000_000n) > this.#touchAfter())
         await touch(path);

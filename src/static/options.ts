@@ -52,11 +52,17 @@ const HASHED_FILES: Readonly<Record<string, RegExp>> = {
   next: /^\/_next\/static\//,
   // Eight characters of base64url that are not only words, numbers and sizes.
   vite: new RegExp(`^/assets/.*-(?=[\\w-]{8}\\.)(?!(?:${WORD}[-_])*${WORD}\\.)[\\w-]{8}\\.[\\w.]+$`),
-  // Hexadecimal digits, with a word such as `chunk` behind them.
-  webpack: /[./-](?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,32}\.[\w.]+$/,
+  // Hexadecimal digits, with a word such as `chunk` behind them, which is short: clients choose the paths.
+  webpack: /[./-](?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,32}\.[\w.]{1,60}$/,
   // Eight characters of base32. Folders of languages are above.
   angular: /\/[^/]*-[A-Z2-7]{8}\.m?(?:js|css)(?:\.map)?$|\/media\/[^/]*-[A-Z2-7]{8}\.\w+$/,
 };
+
+/** The names that may have a hash, also one that looks like a word or a number, where `HASHED_FILES` leaves them out. */
+const POSSIBLE_HASHES = new Map<unknown, RegExp>([
+  ['vite', /^\/assets\/.*-[\w-]{8}\.[\w.]+$/],
+  ['webpack', /[./-][0-9a-f]{8,32}\.[\w.]{1,60}$/],
+]);
 
 /** Returns the `Cache-Control` value for a file, given as its path below the root; undefined sends no header. */
 type FileCacheControl = (filePath: string) => string | undefined;
@@ -171,6 +177,10 @@ function statelessMatcher(pattern: RegExp): (filePath: string) => boolean {
   const stateless = new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, ''));
   return (filePath) => stateless.test(filePath);
 }
+
+/** Whether a `Cache-Control` value says that a file never changes under its name. */
+export const isImmutable = (cacheControl: string | undefined): boolean =>
+  cacheControl !== undefined && /\bimmutable\b/.test(cacheControl);
 
 function seconds(milliseconds: number): number {
   // By convention a year in Cache-Control has 365 days.
@@ -434,6 +444,8 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   readonly cacheControl: FileCacheControl;
   /** Extensions with a leading dot. */
   readonly extensions: readonly string[];
+  /** The names that may have a hash although they are not immutable. */
+  readonly possibleHashes: RegExp | undefined;
   readonly precompressed: readonly Precompressed[];
   readonly compress: CompressSettings | undefined;
   readonly pages: PageSettings | undefined;
@@ -469,6 +481,7 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     cacheControl: cacheControlFor(options),
     extensions: options.cleanUrls ? [...new Set(['.html', ...named])] : named,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
+    possibleHashes: POSSIBLE_HASHES.get(options.cacheControl),
     compress: withKept(resolveCompressOptions(options.compress), keep),
     pages: resolvePagesOptions(options.pages),
     keep,
@@ -491,8 +504,7 @@ function hasHtml({ html, cleanUrls, listing, index, fallback, notFound }: Resolv
 
 /** Whether the `Cache-Control` of some file may be immutable. */
 function mayBeImmutable({ cacheControl, immutable }: ResolvedOptions): boolean {
-  if (isString(cacheControl))
-    return Object.hasOwn(HASHED_FILES, cacheControl) || /\bimmutable\b/.test(cacheControl);
+  if (isString(cacheControl)) return Object.hasOwn(HASHED_FILES, cacheControl) || isImmutable(cacheControl);
   return cacheControl === true ? immutable !== false : cacheControl !== false;
 }
 

@@ -13,7 +13,8 @@ import type { FileRequest } from './handler.ts';
 import { etagOfBytes } from './hash.ts';
 import type { Dependency, Files } from './load.ts';
 import { mediaTypeOf } from './media-types.ts';
-import { PAGES_SCOPE, type PageSettings, type StaticSettings } from './options.ts';
+import { isImmutable, PAGES_SCOPE, type PageSettings, type StaticSettings } from './options.ts';
+import { segmentOf } from './path.ts';
 import { extendPolicy, type InlineSources, refusesAttributes } from './policy.ts';
 import { warnOfSystem as warn } from './respond.ts';
 import { type FileVersion, versionId, withOpen } from './root.ts';
@@ -272,7 +273,7 @@ export class Pages {
   async #integrityOf(assetPath: string, dependencies: Dependency[]): Promise<string | undefined> {
     const path = this.#files.pathOf(assetPath);
     const found = await this.#files.stat(path);
-    const isFixed = found !== undefined && /\bimmutable\b/.test(this.#static.cacheControl(assetPath) ?? '');
+    const isFixed = found !== undefined && isImmutable(this.#static.cacheControl(assetPath));
     if (!isFixed) dependencies.push({ path, version: found?.version });
     if (found?.kind !== 'file') return undefined;
     const version = versionId(found.version);

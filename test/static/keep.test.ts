@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync, utimesSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { staticFiles } from '../../middleware/static.ts';
 import type { KeepOptions, StaticFilesOptions } from '../../types/static.ts';
@@ -93,6 +102,74 @@ describe('keep', () => {
     const names = () => readdirSync(kept, { recursive: true, encoding: 'utf8' }).sort();
     await until(() => names().length <= 3);
     expect(names()).toEqual(['assets', 'assets/main-a.js', 'assets/more-a.js']);
+  });
+
+  it.each([
+    // Names that Rollup and webpack give: a hash may look like a word, a number or a date.
+    [
+      'vite',
+      ['Settings', 'abcdefgh', '20261129', 'ab-cdefg', 'Photo_01', 'B_k3-x9Q'].map(
+        (hash) => `assets/a-${hash}.js`,
+      ),
+    ],
+    ['vite', ['assets/a-ABCDEFGH.css', 'assets/font-overview.woff2', 'assets/a-Settings.js.map']],
+    [
+      'webpack',
+      ['20261129', 'defacade', '4c186c3c', '94857201837465019283'].map((hash) => `js/main.${hash}.chunk.js`),
+    ],
+  ])('staticFiles keeps every chunk of %s whatever its hash looks like: %j', async (cacheControl, names) => {
+    const folder = makeFolder(Object.fromEntries(names.map((name) => [`dist/${name}`, `// ${name}`])));
+    const shop = await site({}, { cacheControl, immutable: undefined }, folder);
+    for (const name of names) await keeps(join(shop.kept, name));
+    deploy(shop);
+    for (const name of names) expect((await get(shop.port, `/${name}`)).text).toBe(`// ${name}`);
+    // A later start deletes those that nobody has used.
+    for (const name of names) setAge(join(shop.kept, name), 100);
+    await site({}, { cacheControl, immutable: undefined }, folder);
+    for (const name of names) await until(() => !existsSync(join(shop.kept, name)));
+    for (const name of names.filter((each) => /\.(?:js|css)$/.test(each))) {
+      const missing = await get(shop.port, `/${name}`);
+      expect([missing.status, missing.headers['cache-control']]).toEqual([404, 'no-store']);
+    }
+  });
+
+  it('staticFiles keeps the newest bytes of a file whose name only looks like one with a hash', async () => {
+    const emit = jest.spyOn(process, 'emitWarning').mockImplementation();
+    const name = 'assets/logo-Negative.svg';
+    const shop = await site(
+      {},
+      { cacheControl: 'vite', immutable: undefined },
+      makeFolder({ [`dist/${name}`]: 'first' }),
+    );
+    await keeps(join(shop.kept, name));
+    put(join(shop.dist, name), 'second');
+    expect((await get(shop.port, `/${name}`)).text).toBe('second');
+    await until(() => readFileSync(join(shop.kept, name), 'utf8') === 'second');
+    deploy(shop);
+    expect(await get(shop.port, `/${name}`)).toMatchObject({
+      text: 'second',
+      headers: { 'cache-control': 'public, max-age=0' },
+    });
+    expect(emit).not.toHaveBeenCalled();
+    emit.mockRestore();
+  });
+
+  it('staticFiles keeps immutable files that only browsers may cache', async () => {
+    const cacheControl = 'private, max-age=31536000, immutable';
+    const shop = await site({}, { cacheControl, immutable: undefined });
+    await keeps(join(shop.kept, 'assets/main-a.js'));
+    deploy(shop);
+    expect(await get(shop.port, '/assets/main-a.js')).toMatchObject({
+      status: 200,
+      headers: { 'cache-control': cacheControl },
+    });
+  });
+
+  it('staticFiles keeps scripts with the ending .cjs, and answers a missing one as a script', async () => {
+    const shop = await site({}, {}, makeFolder({ 'dist/assets/lib.umd.cjs': 'lib' }));
+    await keeps(join(shop.kept, 'assets/lib.umd.cjs'));
+    const missing = await get(shop.port, '/assets/other.umd.cjs');
+    expect([missing.status, missing.headers['cache-control']]).toEqual([404, 'no-store']);
   });
 
   it('staticFiles sends no kept page, and none that somebody has put there', async () => {
