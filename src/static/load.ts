@@ -24,6 +24,7 @@ import {
   notFound,
   type OpenFileVersion,
   sameContent,
+  versionId,
   withOpen,
 } from './root.ts';
 import { findVariants } from './variants.ts';
@@ -219,10 +220,11 @@ interface Content {
   readonly page: RenderedPage | undefined;
 }
 
-async function contentOf({ files, found, snapshot, settings, options }: Parts): Promise<Content> {
+async function contentOf(parts: Parts): Promise<Content> {
+  const { found, snapshot, settings, options } = parts;
   const { pages } = options;
   if (pages === undefined || snapshot.body === undefined || !pages.accepts(found.path)) {
-    const copies = await findPrecompressed(files, found.path, snapshot, settings, options);
+    const copies = await findPrecompressed(parts);
     const size = Number(snapshot.version.size);
     return { snapshot, size, dependencies: copies.dependencies, copies: copies.files, page: undefined };
   }
@@ -365,9 +367,7 @@ async function readContent(
   // Another write could leave the timestamps of a racily clean file unchanged: the response might stream
   // other bytes than the hashed bytes.
   const mayHash = isCached || (size <= MAX_EAGER_HASH_BYTES && !isRacily);
-  const isIdentified =
-    kind === 'content' || options.compressor !== undefined || (isCached && settings.precompressed.length > 0);
-  const isHashed = mayHash && isIdentified;
+  const isHashed = mayHash && (kind === 'content' || options.compressor !== undefined);
   const contentEtag = !isHashed
     ? undefined
     : body === undefined
@@ -391,21 +391,19 @@ interface FileToRepresent {
 
 /** Finds the compressed copies of a file in the order of the option, and all paths whose stat decided the result. */
 async function findPrecompressed(
-  files: Files,
-  path: string,
-  source: Snapshot,
-  settings: StaticSettings,
-  options: LoadOptions,
+  parts: Parts,
 ): Promise<{ files: FileToRepresent[]; dependencies: Dependency[] }> {
   const copies: FileToRepresent[] = [];
   const dependencies: Dependency[] = [];
   for (const coding of settings.precompressed) {
-    const copyPath = path + COPY_EXTENSIONS[coding];
+    const copyPath = parts.found.path + COPY_EXTENSIONS[coding];
     const found = await files.stat(copyPath);
     if (found?.kind !== 'file') {
       dependencies.push({ path: copyPath, version: found?.version });
+  const { files, file, snapshot, settings, options } = parts;
       continue;
     }
+  let source: Snapshot | undefined;
     const result = await readCopy(files, copyPath, found.version, { coding, source, settings, options });
     if (typeof result === 'string') {
       debug.static('the compressed copy %s is ignored: %s', copyPath, result);
@@ -413,6 +411,7 @@ async function findPrecompressed(
     } else {
       dependencies.push({ path: copyPath, version: result.snapshot.version });
       copies.push({ coding, path: copyPath, ...result });
+    source ??= await identify(file, snapshot);
     }
   }
   return { files: copies, dependencies };
@@ -425,6 +424,20 @@ async function readCopy(
   version: FileVersion,
   { coding, source, settings, options }: CopySettings,
 ): Promise<{ realPath: string; snapshot: Snapshot } | string> {
+/** Hashes a file that has a copy, whatever its ETag is made of: modification times do not prove that both belong together. */
+async function identify(file: OpenedFile, snapshot: Snapshot): Promise<Snapshot> {
+  const { contentEtag, body, version, isRacilyClean: isRacily } = snapshot;
+  if (contentEtag !== undefined) return snapshot;
+  if (body !== undefined) return { ...snapshot, contentEtag: await etagOfBytes(body) };
+  const size = Number(version.size);
+  if (isRacily || size > MAX_EAGER_HASH_BYTES) return snapshot;
+  const hash = await file.hash(size);
+  const after = await file.version();
+  const isSame = after !== undefined && versionId(after) === versionId(version);
+  // A file that has changed meanwhile has no copy. Without a hash it would be compared by its times.
+  return { ...snapshot, contentEtag: (isSame && hash) || '' };
+}
+
   const read = async (file: OpenedFile): Promise<{ realPath: string; snapshot: Snapshot } | string> => {
     const copy = await takeSnapshot(file, settings, options);
     if (copy === undefined) return 'it changed while it was read';

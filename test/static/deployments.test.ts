@@ -14,10 +14,12 @@ import promises from 'node:fs/promises';
 import { format } from 'node:util';
 import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib';
 import createDebug from 'debug';
+import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import { loadFile } from '../../src/static/load.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
 import { RootDirectory } from '../../src/static/root.ts';
+import type { StaticFilesOptions } from '../../types/static.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
 const source = 'let a = 1;\n'.repeat(200);
@@ -131,6 +133,52 @@ describe('compressed copies after a deployment', () => {
     expect(await codingOf()).toBeUndefined();
     writeFileSync(`${root}/a.js.gz`, gzipSync('new'));
     expect(await codingOf()).toBe('gzip');
+  });
+
+  describe.each<StaticFilesOptions>([
+    { etag: 'stat' },
+    { etag: false },
+    { etag: 'stat', cache: false },
+    { etag: false, cache: { maxFileBytes: 1000 } },
+    { etag: false, cache: { maxBytes: 100_000, maxFileBytes: 100_000_000 } },
+  ])('with %j, which hashes no file for its ETag', (options) => {
+    const contents = [source, longSource.subarray(0, 300_000), longSource] as const;
+
+    it('staticFiles sends no copy of the build before, whatever its time', async () => {
+      for (const content of contents) {
+        const old = Buffer.from(content);
+        old[7] = 33;
+        const root = makeFolder({
+          'a.js': content,
+          'a.js.br': brotliCompressSync(old),
+          'a.js.gz': gzipSync(old),
+        });
+        // tar, `rsync -t` and `cp -p` keep the times of the new build, which was made before the old copies were deployed.
+        utimesSync(`${root}/a.js`, 1e9, 1e9);
+        const port = await listen(bare(staticFiles(root, { precompressed: true, ...options })));
+        for (let i = 0; i < 10; i++) {
+          const { headers, text } = await get(port, '/a.js', { 'Accept-Encoding': 'br, gzip' });
+          expect([headers['content-encoding'], text === String(content)]).toEqual([undefined, true]);
+        }
+      }
+    });
+
+    it('staticFiles sends the right copies, also older ones and those of a source in memory', async () => {
+      for (const content of contents) {
+        const files = {
+          'a.js': content,
+          'a.js.br': brotliCompressSync(content),
+          'a.js.gz': gzipSync(content),
+        };
+        const root = makeFolder(files);
+        utimesSync(`${root}/a.js.br`, 1e9, 1e9);
+        for (const dir of [root, memoryFiles(files)]) {
+          const port = await listen(bare(staticFiles(dir, { precompressed: true, ...options })));
+          const { headers, body } = await get(port, '/a.js', { 'Accept-Encoding': 'br' });
+          expect([headers['content-encoding'], body.equals(files['a.js.br'])]).toEqual(['br', true]);
+        }
+      }
+    });
   });
 
   it('staticFiles logs why a copy is ignored', async () => {
