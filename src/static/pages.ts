@@ -343,8 +343,8 @@ export class Page {
     const source = [`'nonce-${nonce}'`];
     const sources = { scripts: source, external: [], styles: source };
     this.extendPolicies(res, sources);
-    const headers: Headers = { 'Content-Type': metadata.type, 'Cache-Control': 'no-store' };
-    const own = this.#pages.headersFor(sources);
+    const headers: Headers = { 'Cache-Control': 'no-store' };
+    const own = ['Content-Type', metadata.type, ...this.#pages.headersFor(sources)];
     for (let i = 0; i < own.length; i += 2) {
       if (!res.hasHeader(own[i] as string)) headers[own[i] as string] = own[i + 1] as string;
     }

@@ -31,6 +31,7 @@ import {
   type Metadata,
   type Representation,
 } from './cache.ts';
+import { isPublicAndImmutable } from './dictionaries.ts';
 import type { FileRequest } from './handler.ts';
 import { isCompressibleType } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
@@ -78,8 +79,10 @@ export function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | u
   const preset = presetHeadersOf(res);
   if (res.statusCode !== 200 && request.status === 200) request.status = presetStatus(request, statusBefore);
   if (file.page?.hasNonce === true) return void file.page.sendWithNonce(request, file);
-  const representation =
-    file.createdCodings === undefined && file.deltas === undefined
+  // The bytes of a file with a Content-Encoding of other code are in this coding already.
+  const representation = preset?.includes('content-encoding')
+    ? file.uncompressed
+    : file.createdCodings === undefined && file.deltas === undefined
       ? negotiateCoding(file, req.headers['accept-encoding'])
       : selectCreated(request, file, preset);
   if (representation !== undefined) return sendRepresentation(request, representation, preset);
@@ -105,13 +108,14 @@ function warnOfRejection(cause: unknown): void {
 
 /** Selects among codings that are created while the file is served; undefined if the client accepts none. */
 function selectCreated(
-  { req, status }: FileRequest,
+  { req, res, status }: FileRequest,
   file: LoadedFile,
   preset: PresetHeaders,
 ): Representation | undefined {
   const { createdCodings, deltas } = file;
   const hasOtherEtag = status !== 200 || preset?.includes('etag') === true;
-  const delta = status === 200 ? deltas?.select(req, hasOtherEtag) : undefined;
+  const mayHaveDelta = status === 200 && allowsDictionaries(res, preset);
+  const delta = mayHaveDelta ? deltas?.select(req, hasOtherEtag) : undefined;
   if (delta !== undefined) return delta;
   return createdCodings === undefined
     ? negotiateCoding(file, req.headers['accept-encoding'])
@@ -120,6 +124,10 @@ function selectCreated(
 
 function sendRepresentation(
   request: FileRequest,
+/** Whether the file is still public and immutable: other code may have set another `Cache-Control`. */
+const allowsDictionaries = (res: ServerResponse, preset: PresetHeaders): boolean =>
+  !preset?.includes('cache-control') || isPublicAndImmutable(String(res.getHeader('Cache-Control')));
+
   representation: Representation,
   preset: PresetHeaders,
 ): StreamPlan | undefined {
@@ -176,13 +184,18 @@ function effectiveValidators(
 
 /** Returns the ranges to send; undefined for the whole file. Range is defined for GET only (RFC 9110 §14.2). */
 function requestedRanges(
+/** The type of the file, which earlier middleware or `setHeaders` may have replaced. */
+const effectiveType = (res: ServerResponse, { type }: Metadata): string =>
+  String(res.getHeader('Content-Type') ?? type);
+
   { req, res }: FileRequest,
   { metadata }: Representation,
   validators: Validators,
 ): ByteRange[] | undefined {
   const { range } = req.headers;
   if (range === undefined || !metadata.acceptRanges || req.method !== 'GET') return undefined;
-  if (isWriteReplaced(res) && mayBeCompressed(metadata, req.headers['accept-encoding'])) return undefined;
+  const file = { ...metadata, type: effectiveType(res, metadata) };
+  if (isWriteReplaced(res) && mayBeCompressed(file, req.headers['accept-encoding'])) return undefined;
   const ifRange = req.headers['if-range'];
   if (!rangeIsCurrent(typeof ifRange === 'string' ? ifRange : undefined, validators)) return undefined;
   return parseRanges(range, metadata.size);
@@ -248,8 +261,9 @@ function sendRanges(
     sendStatus(request, 416, { 'Content-Range': `bytes */${representation.metadata.size}` });
     return undefined;
   }
-  const plan = ranges.length === 1 ? rangePlan(representation, first) : multipartPlan(representation, ranges);
-  // A Content-Type that earlier middleware set describes the file, not the multipart body.
+  const plan =
+    ranges.length === 1 ? rangePlan(representation, first) : multipartPlan(request, representation, ranges);
+  // A Content-Type that earlier middleware set describes the parts, not the multipart body.
   if (plan.tail !== undefined) request.res.removeHeader('Content-Type');
   if (representation.body === undefined) return plan;
   sendPlanned(request, plan, representation.body);
@@ -276,7 +290,11 @@ function rangePlan(representation: Representation, { start, end }: ByteRange): S
 /**
  * Plans a `multipart/byteranges` body (RFC 9110 §14.6). The boundary is random, so that no file can contain it on purpose.
  */
-function multipartPlan(representation: Representation, ranges: readonly ByteRange[]): StreamPlan {
+function multipartPlan(
+  { res }: RequestTriple,
+  representation: Representation,
+  ranges: readonly ByteRange[],
+): StreamPlan {
   const { metadata } = representation;
   const boundary = randomBytes(18).toString('hex');
   const tail = Buffer.from(`\r\n--${boundary}--\r\n`);
@@ -284,7 +302,7 @@ function multipartPlan(representation: Representation, ranges: readonly ByteRang
   const sections = ranges.map(({ start, end }, index) => {
     const lines = [
       `${index === 0 ? '' : '\r\n'}--${boundary}`,
-      `Content-Type: ${metadata.type}`,
+      `Content-Type: ${effectiveType(res, metadata)}`,
       `Content-Range: bytes ${start}-${end}/${metadata.size}`,
     ];
     const before = Buffer.from(`${lines.join('\r\n')}\r\n\r\n`);
@@ -356,6 +374,7 @@ export function setResponseHeaders(
     if (name === 'Vary') addVary(res, value);
     else if (isFraming(name) || !preset.includes(name.toLowerCase())) res.setHeader(name, value);
   }
+    else if (name === 'Use-As-Dictionary' && !allowsDictionaries(res, preset)) continue;
 }
 
 /** Removes what other code has set for the file, from an error. */

@@ -182,6 +182,33 @@ describe.each(
       expect(response.headers).not.toHaveProperty('content-range');
     });
 
+    it('staticFiles sends parts with the Content-Type that other code has set for the file', async () => {
+      const type = 'application/x-lines';
+      const handler = staticFiles(folder, {
+        ...options,
+        setHeaders: (res) => void res.setHeader('content-type', type),
+      });
+      const earlier = staticFiles(folder, options);
+      const ports = [
+        await listen(bare(handler)),
+        await listen(
+          bare((req, res, next) => {
+            res.setHeader('Content-Type', type);
+            earlier(req, res, next);
+          }),
+        ),
+      ];
+      for (const at of ports) {
+        for (const path of ['/a.txt', '/big.txt']) {
+          const response = await get(at, path, { Range: 'bytes=0-1,4-5' });
+          expect(response.headers['content-type']).toMatch(/^multipart\/byteranges; boundary=/);
+          expect(response.text.match(/Content-Type: .*/g)).toEqual(Array(2).fill(`Content-Type: ${type}`));
+          const single = await get(at, path, { Range: 'bytes=0-1' });
+          expect([single.headers['content-type'], single.text]).toEqual([type, '01']);
+        }
+      }
+    });
+
     it('staticFiles sends ranges of a large file', async () => {
       const one = await request({ Range: 'bytes=299995-300004' }, '/big.txt');
       expect(one.text).toBe('5678901234');

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import zlib, { brotliDecompressSync } from 'node:zlib';
@@ -259,6 +260,21 @@ function supported(): void {
     expect(headers).not.toHaveProperty('use-as-dictionary');
     expect(headers.vary).toBe('Accept-Encoding');
   });
+
+  it.each(['private, max-age=31536000, immutable', 'no-store', 'no-cache'])(
+    'staticFiles announces and sends no differences of a file that other code has made %j',
+    async (value) => {
+      const folder = site();
+      const setHeaders = (res: ServerResponse): void => void res.setHeader('Cache-Control', value);
+      const path = '/assets/app-22222222.js';
+      const open = await serve(folder);
+      await until(availableCodings()[0] as string, open, path, announce(first));
+      const port = await serve(folder, {}, { setHeaders });
+      const { headers } = await get(port, path, announce(first));
+      expect(headers).not.toHaveProperty('use-as-dictionary');
+      expect(await codingAfterWork(port, folder, path, announce(first))).not.toMatch(/^dc/);
+    },
+  );
 
   it('staticFiles finds earlier versions in directories of previous builds', async () => {
     const previous = makeFolder({ 'assets/app-11111111.js': first });
