@@ -65,13 +65,17 @@ export class StoredFiles {
     const spool = new Spool(this.#settings);
     if (this.#released) spool.release();
     this.#spools.set(part.name, spool);
-    const stored = fillSpool(spool, part, this.#settings.maxFileBytes);
-    stored.catch(this.#failed);
-    this.#stored.push(stored);
-    return createUploadedFile(info, spool, {
+    const file = createUploadedFile(info, spool, {
       saveTo: (path) => this.#save(info, spool, path),
       cut: (error) => this.#reportCut(info, error),
     });
+    const stored = fillSpool(spool, part, this.#settings.maxFileBytes, () => {
+      // The application may have frozen the value of a streamed file.
+      Reflect.set(file, 'size', spool.size);
+    });
+    stored.catch(this.#failed);
+    this.#stored.push(stored);
+    return file;
   }
 
   /** Resolves when every file is stored. */
@@ -139,8 +143,13 @@ class Save extends Promise<number> {
   }
 }
 
-/** Resolves when the whole content of a part is in the spool. */
-function fillSpool(spool: Spool, part: FilePart, maxFileBytes: number): Promise<void> {
+/** Resolves when the whole content of a part is in the spool, and calls `onComplete` before readers see its end. */
+function fillSpool(
+  spool: Spool,
+  part: FilePart,
+  maxFileBytes: number,
+  onComplete: () => void,
+): Promise<void> {
   const { stream } = part;
   return new Promise((resolve, reject) => {
     spool.onDrain = () => void stream.resume();
@@ -156,8 +165,12 @@ function fillSpool(spool: Spool, part: FilePart, maxFileBytes: number): Promise<
     });
     stream.on('end', () => {
       spool.end(() => {
-        if (spool.error === undefined) resolve();
-        else reject(storageError(spool.error));
+        if (spool.error !== undefined) {
+          reject(storageError(spool.error));
+          return;
+        }
+        onComplete();
+        resolve();
       });
     });
   });
@@ -232,8 +245,9 @@ function kindName(node: ValueNode): string {
 }
 
 /**
- * Creates the value for resolvers. Its members are closures, so that `const { createReadStream } = await
- * file` works. It is not a promise, so that `file.filename` works too.
+ * Creates the value for resolvers: plain data, so that code may copy it or write each of its members back. Its functions
+ * are closures, so that `const { createReadStream } = await file` works. It is not a promise, so that `file.filename`
+ * works too.
  */
 function createUploadedFile(
   info: UploadedFileInfo,
@@ -245,9 +259,7 @@ function createUploadedFile(
   const { filename, mimetype } = info;
   const file: UploadedFile = {
     ...info,
-    get size() {
-      return spool.complete ? spool.size : undefined;
-    },
+    size: undefined,
     createReadStream: (options) => readSpool(spool, options, cut),
     stream: () => Readable.toWeb(readSpool(spool)) as ReturnType<UploadedFile['stream']>,
     text,
@@ -257,9 +269,9 @@ function createUploadedFile(
     toFile: () =>
       handled(arrayBuffer().then((all) => new File([new Uint8Array(all)], filename, { type: mimetype }))),
     saveTo,
-    toJSON: () => ({ ...info, size: file.size }),
+    toJSON: () => ({ ...info, size: spool.complete ? spool.size : undefined }),
   };
-  return Object.defineProperty(file, UPLOADED, { value: () => spool.hold() });
+  return Object.defineProperty(file, UPLOADED, { value: () => spool.hold(), writable: true });
 }
 
 function isUploadedFile(value: unknown): value is UploadedFile {

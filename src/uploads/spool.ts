@@ -188,8 +188,8 @@ export class Spool {
     const finish = this.#finish;
     this.#finish = undefined;
     this.complete = this.error === undefined;
-    this.#notifyReaders();
     finish();
+    this.#notifyReaders();
   }
 
   #notifyReaders(): void {
