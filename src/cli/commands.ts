@@ -111,7 +111,8 @@ export async function init(args: readonly string[], output: Output): Promise<0 |
   const { default: template } = await import('#template');
   const target = nodePath.resolve(folder);
   const files = projectFiles(target, template);
-  const existing = await listFolder(target);
+  const written = new Set(Object.keys(template).map((file) => file.split('/')[0]));
+  const existing = (await listFolder(target)).filter((name) => written.has(name) || !KEPT.test(name));
   if (existing.length > 0) {
     const message = `${target} is not empty: it contains ${existing[0]}. Pass a new or an empty folder`;
     output.stderr.write(`espalier: ${message}\n`);
@@ -149,13 +150,15 @@ function packageName(folder: string): string {
   return name === '' ? 'app' : name.slice(0, 214);
 }
 
-/** The entries of a folder except those of version control; none if there is no folder. */
-async function listFolder(folder: string): Promise<string[]> {
-  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+/** What hosts of repositories, editors and systems put into a folder in which a project begins. */
+const KEPT = /^(?:\.git.*|\.idea|\.vscode|\.DS_Store|licen[cs]e(?:\.\w+)?)$/i;
+
+/** The entries of a folder; none if there is no folder. */
+function listFolder(folder: string): Promise<string[]> {
+  return readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
     throw error;
   });
-  return names.filter((name) => name !== '.git');
 }
 
 /** Writes all files. After an error none of them is left. */

@@ -53,7 +53,8 @@ Examples: espalier check --schema schema.graphql --documents persisted-documents
       run: init,
       usage: 'espalier init [folder]',
       text: `espalier init creates a project with TypeScript, Express, a GraphQL API, uploads, subscriptions, a page built by
-Vite, tests and a Dockerfile, in a new or an empty folder (default: the working directory).
+Vite, tests and a Dockerfile, in a new or an empty folder (default: the working directory). A repository and a licence
+may be in it.
 
 Example: espalier init my-app
 `,
@@ -73,11 +74,17 @@ does not fit or a change breaks clients, 2 wrong arguments, or files could not b
 
 /** Returns the help of one command, or of all if the name is not the name of a command. */
 function helpOf(name: string | undefined): string {
-  const command = COMMANDS.get(name ?? '');
-  const shown: readonly Help[] = command === undefined ? [...COMMANDS.values()] : [command];
-  const usages = shown.map(({ usage }) => usage).join('\n       ');
-  return `Usage: ${usages}\n\n${shown.map(({ text }) => `${text}\n`).join('')}${COMMON}`;
+  const shown = helpsOf(name);
+  return `${usageOf(shown)}\n${shown.map(({ text }) => `${text}\n`).join('')}${COMMON}`;
 }
+
+function helpsOf(name: string | undefined): readonly Help[] {
+  const command = COMMANDS.get(name ?? '');
+  return command === undefined ? [...COMMANDS.values()] : [command];
+}
+
+const usageOf = (shown: readonly Help[]): string =>
+  `Usage: ${shown.map(({ usage }) => usage).join('\n       ')}\n`;
 
 /** Runs the command and returns its exit code. */
 export async function runCommand(args: readonly string[], output: Output): Promise<0 | 1 | 2> {
@@ -94,15 +101,15 @@ export async function runCommand(args: readonly string[], output: Output): Promi
   try {
     if (command !== undefined) return await command.run(rest, output);
     const names = [...COMMANDS.keys()].join(', ');
-    throw new UsageError(
-      name === undefined ? `no command; expected: ${names}` : `unknown command "${name}"; expected: ${names}`,
-    );
+    const problem = name === undefined ? 'no command' : `unknown command "${name}"`;
+    throw new UsageError(`${problem}; expected: ${names}. espalier --help explains them`);
   } catch (error) {
-    output.stderr.write(`espalier: ${error instanceof Error ? error.message : String(error)}\n`);
     // Errors of `parseArgs` have a code.
     const isUsage =
       error instanceof UsageError || String((error as { code?: unknown }).code).startsWith('ERR_PARSE');
-    if (isUsage) output.stderr.write(`\n${helpOf(name)}`);
+    // The error is the last line: a terminal would scroll it away.
+    if (isUsage) output.stderr.write(`${command === undefined ? usageOf(helpsOf(name)) : helpOf(name)}\n`);
+    output.stderr.write(`espalier: ${error instanceof Error ? error.message : String(error)}\n`);
     return 2;
   }
 }

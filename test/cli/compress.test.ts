@@ -165,6 +165,14 @@ it.each([
   expect([code, out]).toEqual([2, '']);
   expect(err).toMatch(message);
   expect(err).toMatch(/Usage: espalier compress/);
+  // A terminal shows the last lines.
+  expect(err.trimEnd().split('\n').at(-1)).toMatch(message);
+});
+
+it('espalier with an unknown command prints a few lines, which fit into a terminal', async () => {
+  const { err } = await run('serve');
+  expect(err.split('\n').length).toBeLessThan(10);
+  expect(err).toContain('espalier --help');
 });
 
 it('espalier --help prints the usage', async () => {

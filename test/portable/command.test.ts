@@ -58,6 +58,24 @@ describe('espalier init', () => {
     expect(existsSync(join(target, 'package.json'))).toBe(true);
   });
 
+  it('espalier init accepts a folder with the licence of a new repository, and keeps it', async () => {
+    const target = join(folder, 'licensed');
+    mkdirSync(join(target, '.github'), { recursive: true });
+    writeFileSync(join(target, 'LICENSE'), 'MIT');
+    expect(await run('init', '--quiet', target)).toEqual({ code: 0, out: '', err: '' });
+    expect(readFileSync(join(target, 'LICENSE'), 'utf8')).toBe('MIT');
+    expect(existsSync(join(target, 'package.json'))).toBe(true);
+  });
+
+  it('espalier init replaces no file of the project that a folder contains', async () => {
+    const target = join(folder, 'ignoring');
+    mkdirSync(target);
+    writeFileSync(join(target, '.gitignore'), 'mine');
+    const { code, err } = await run('init', target);
+    expect([code, err]).toEqual([1, expect.stringContaining('it contains .gitignore')]);
+    expect(filesBelow(target)).toEqual([join(target, '.gitignore')]);
+  });
+
   it('espalier init changes nothing in a folder that contains files', async () => {
     const target = join(folder, 'full');
     mkdirSync(target);
