@@ -61,8 +61,8 @@ export type CacheControlInfo = GraphQLResolveInfo & { readonly cacheControl: Cac
 export interface CacheControlOptions {
   /** Names of request headers that every result depends on, such as `Accept-Language`. @default [] */
   vary?: readonly string[] | undefined;
-  /** Seconds for root fields and fields of object types that have no hint. @default 0, not cacheable */
-  defaultMaxAge?: number | undefined;
+  /** Seconds, or a time such as `'5m'`, for root fields and fields of object types that have no hint. @default 0, not cacheable */
+  defaultMaxAge?: number | string | undefined;
   /**
    * The header that lists the tags of a result for a CDN: `Cache-Tag` (Cloudflare, Akamai) is separated by
    * commas, `Surrogate-Key` (Fastly) and `xkey` (Varnish) by spaces.

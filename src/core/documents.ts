@@ -17,7 +17,7 @@ import type {
   RequestError,
   ValidatedOperation,
 } from '../execution/types.ts';
-import { assertSync, getOrCreate } from '../options/rules.ts';
+import { assertSync, byOption, getOrCreate } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { createOperationFactory } from './engines.ts';
 import type { CoreSettings } from './options.ts';
@@ -331,7 +331,7 @@ export function createOperationSelector(
     select(schema, entry, { operationName, onError }, source) {
       if ('errors' in entry) return entry;
       if (entry.introspects && !allowsIntrospection(source)) {
-        return refuse('Introspection is disabled', 'INTROSPECTION_OFF');
+        return refuse(`Introspection is disabled${byOption('introspection')}`, 'INTROSPECTION_OFF');
       }
       if (onError === undefined || onError === null || modes.length === 0) {
         return prepare(schema, entry, operationName);

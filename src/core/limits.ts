@@ -21,7 +21,7 @@ import {
 import { fragmentsOf } from '../execution/document.ts';
 import { refusalError } from '../execution/graphql-error.ts';
 import { HttpError } from '../http/reply.ts';
-import { getOrCreate } from '../options/rules.ts';
+import { byOption, getOrCreate } from '../options/rules.ts';
 import type { DocumentLimitSettings } from './options.ts';
 
 /** The cost of one operation; a fragment counts at each spread. */
@@ -398,20 +398,22 @@ class SchemaSizes {
 }
 
 const MESSAGES = {
-  fields: (max: number) => `has more than ${max} fields`,
-  selections: (max: number) => `has more than ${max} selections, counting each spread of a fragment`,
-  rootFields: (max: number) => `has more than ${max} root fields`,
-  aliases: (max: number) => `has more than ${max} aliases`,
-  directives: (max: number) => `has more than ${max} directives`,
-  depth: (max: number) => `is nested deeper than ${max} levels`,
+  fields: (max: number) => `has more than ${max} fields${byOption('limits.fields')}`,
+  selections: (max: number) =>
+    `has more than ${max} selections, counting each spread of a fragment${byOption('limits.fields')}`,
+  rootFields: (max: number) => `has more than ${max} root fields${byOption('limits.rootFields')}`,
+  aliases: (max: number) => `has more than ${max} aliases${byOption('limits.aliases')}`,
+  directives: (max: number) => `has more than ${max} directives${byOption('limits.directives')}`,
+  depth: (max: number) => `is nested deeper than ${max} levels${byOption('limits.depth')}`,
   introspection: (max: number) => `nests introspection deeper than ${max} levels`,
   introspectionValues: (max: number) =>
     `would return more than ${max} times the values of the standard introspection query`,
   introspectionAliases: (max: number) => `has more than ${max} aliases in introspection`,
   nesting: (max: number) => `is nested deeper than ${max} levels, including fragments and literals`,
-  fragments: (max: number) => `has more than ${max} fragments`,
+  fragments: (max: number) => `has more than ${max} fragments${byOption('limits.fragments')}`,
   operations: (max: number) => `has more than ${max} operations`,
-  merges: (max: number) => `has more than ${max} pairs of fields with the same name in the same place`,
+  merges: (max: number) =>
+    `has more than ${max} pairs of fields with the same name in the same place${byOption('limits.merges')}`,
 };
 
 /** Creates the error of a document above a limit; its code is `LIMIT_` and the name, such as `LIMIT_ROOT_FIELDS`. */
@@ -452,7 +454,8 @@ export function assertVariableLimits(variables: readonly unknown[], maxValues: n
     const { value, level } = next;
     const members: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
     values += members.length;
-    if (values > maxValues) throw variableLimit(`contain more than ${maxValues} values`);
+    if (values > maxValues)
+      throw variableLimit(`contain more than ${maxValues} values${byOption('limits.variables')}`);
     if (level > MAX_LEVELS) throw variableLimit(`are nested deeper than ${MAX_LEVELS} levels`);
     if (members !== value && members.length > MAX_MEMBERS) {
       throw variableLimit(`contain an object with more than ${MAX_MEMBERS} members`);

@@ -14,7 +14,7 @@ import { events } from '../diagnostics/events.ts';
 import { refusalError } from '../execution/graphql-error.ts';
 import { setErrorCode } from '../execution/graphql-js.ts';
 import type { EngineSettings, RequestError } from '../execution/types.ts';
-import { isObject, wrongReturnValue } from '../options/rules.ts';
+import { byOption, isObject, wrongReturnValue } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { type Cost, exceedsIntrospection, limitExceeded, measure, STANDARD_QUERIES } from './limits.ts';
 import type { CoreSettings } from './options.ts';
@@ -65,9 +65,8 @@ export function createValidator(
   return {
     parse(source) {
       if (source.length > limits.characters) {
-        return overLimit(
-          refusalError(`The document is longer than ${limits.characters} characters`, 'LIMIT_CHARACTERS'),
-        );
+        const limit = `${limits.characters} characters${byOption('limits.characters')}`;
+        return overLimit(refusalError(`The document is longer than ${limit}`, 'LIMIT_CHARACTERS'));
       }
       if (source.length > maxLines && countLines(source) > maxLines) {
         return overLimit(refusalError(`The document has more than ${maxLines} lines`, 'LIMIT_CHARACTERS'));
@@ -75,9 +74,10 @@ export function createValidator(
       const document = parseDocument(source, parseOptions);
       if (document instanceof GraphQLError) {
         if (document.extensions['code'] === NESTING) return overLimit(document);
-        return isOverTokens(source, limits.tokens, document)
-          ? overLimit(refusalError(`The document has more than ${limits.tokens} tokens`, 'LIMIT_TOKENS'))
-          : { ...refused([document], 'GRAPHQL_PARSE_FAILED'), unparsable: true };
+        if (!isOverTokens(source, limits.tokens, document))
+          return { ...refused([document], 'GRAPHQL_PARSE_FAILED'), unparsable: true };
+        const limit = `${limits.tokens} tokens${byOption('limits.tokens')}`;
+        return overLimit(refusalError(`The document has more than ${limit}`, 'LIMIT_TOKENS'));
       }
       const cost = catchGraphQLError(() => measure(document, limits));
       return cost instanceof GraphQLError ? overLimit(cost) : { document, cost };

@@ -182,6 +182,14 @@ export function noteLostResult(): void {
   );
 }
 
+/** Logs, once per process, that the files of the program can be downloaded. */
+export function noteProgramFiles(path: string): void {
+  notice(
+    'program files',
+    `staticFiles serves ${path}, which contains this program: everybody can read its sources, package.json and node_modules. Pass the directory of the public files, such as 'public'`,
+  );
+}
+
 /** Logs that sockets do not use the options of the handler that has the same schema. */
 export function noteBareSchema(): void {
   warn(
@@ -189,9 +197,17 @@ export function noteBareSchema(): void {
   );
 }
 
-/** Logs, once per process and reason, why the WebSocket of a client cannot be opened. */
-export function noteHandshake(reason: 'server' | 'path', message: string): void {
-  notice(`handshake ${reason}`, message);
+/** Logs, once per process, that the server that listens is not the one with subscriptions. */
+export function noteOtherServer(message: string): void {
+  notice('other server', message);
+}
+
+/**
+ * Logs, once per process and reason, a refusal of which browsers show neither status nor text. Not in production, where
+ * clients would choose what is logged.
+ */
+export function noteHidden(reason: 'path' | 'preflight' | 'cross-site' | number, message: string): void {
+  if (process.env['NODE_ENV'] !== 'production') notice(`hidden ${reason}`, message);
 }
 
 const SHARED_CONTEXT = 'shared context';

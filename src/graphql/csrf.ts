@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { debug, isDevelopment } from '../diagnostics/logging.ts';
+import { debug, isDevelopment, noteHidden } from '../diagnostics/logging.ts';
 import { createNegotiator, GRAPHQL_TYPE, JSON_TYPE, type Negotiated } from '../http/negotiation.ts';
 import { HttpError } from '../http/reply.ts';
 import { isOwnOrigin, publicHostOf } from '../http/routing.ts';
@@ -46,6 +46,7 @@ export function createCsrf(options: Options): Csrf {
       origin === undefined ? '' : `; its Origin ${origin} was compared with the host ${publicHostOf(req)}`;
     const full = `${message}${compared}${option === undefined ? '' : ` (option "${option}")`}`;
     debug.graphql('%s %s: %s', req.method, req.url, full);
+    if (origin !== undefined) noteHidden('cross-site', full);
     return new HttpError(403, isDevelopment() ? full : message, { code: 'CROSS_SITE' });
   }
 

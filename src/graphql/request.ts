@@ -5,6 +5,7 @@ import type { Access } from '../auth/access.ts';
 import type { CoreDocuments } from '../core/by-id.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { ID_PARAMETERS, OPERATION_PARAMETERS, readReference } from '../core/document-id.ts';
+import { noteHidden } from '../diagnostics/logging.ts';
 import type {
   ErrorOrigin,
   ExecutionCaching,
@@ -20,7 +21,7 @@ import { cacheByHeader, cacheByText, GRAPHQL_TYPE, JSON_TYPE, type Negotiated } 
 import { HttpError, isAborted } from '../http/reply.ts';
 import { decodePart, pathOf } from '../http/routing.ts';
 import { assertNoHandshake } from '../live/endpoint.ts';
-import { isObject, settle } from '../options/rules.ts';
+import { byOption, formatValue, isObject, settle } from '../options/rules.ts';
 import { receiveUploads, resolveUploadOptions } from '../uploads/receive.ts';
 import type { Csrf } from './csrf.ts';
 import type { HttpSettings } from './options.ts';
@@ -190,6 +191,7 @@ export function createRequestCheck(
     const { req, accepted } = exchange;
     if (!allowed.has(req.method)) {
       const hint = req.method === 'OPTIONS' ? '; for CORS mount the package cors before graphqlHTTP' : '';
+      notePreflight(req);
       throw new HttpError(405, `The method ${req.method} is not allowed; allowed: ${allow}${hint}`, {
         headers: { allow },
         code: 'METHOD_NOT_ALLOWED',
@@ -239,7 +241,7 @@ export function createRequestReader(
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const maxValues = limits.variables + EXTRA_VALUES;
   const uploads = resolveUploadOptions(settings.uploads, maxValues);
-  const readBody = createBodyReader({ ...limits, inflate: settings.inflate }, parse);
+  const readBody = createBodyReader({ ...limits, inflate: settings.inflate, areOptions: true }, parse);
   const paramsOf = (body: unknown): RequestParams => paramsFromBody(body, settings);
   const paramsFromTarget = createTargetReader(settings);
 
@@ -251,7 +253,7 @@ export function createRequestReader(
   }
 
   function parse(bytes: Buffer): RequestParams {
-    if (bytes.length > limits.bodyBytes) throw bodyTooLarge(limits.bodyBytes);
+    if (bytes.length > limits.bodyBytes) throw bodyTooLarge(limits.bodyBytes, 'limits.bodyBytes');
     let text: string;
     try {
       text = decoder.decode(bytes);
@@ -312,10 +314,20 @@ function bodyKindOf(
   // The boundary differs from request to request, so caching the type would not help.
   const kind = contentType.startsWith('multipart/') ? classify(contentType) : classifyCached(contentType);
   if (kind === 'charset') throw unsupportedType('The charset of the request body must be UTF-8');
-  if (kind === 'other' || (kind === 'multipart' && (!multipartUploadsEnabled || req.method === 'QUERY'))) {
+  if (kind === 'other' || (kind === 'multipart' && req.method === 'QUERY'))
     throw unsupportedType(UNSUPPORTED);
+  if (kind === 'multipart' && !multipartUploadsEnabled) {
+    throw unsupportedType(`Uploads are off${byOption('multipartUploadsEnabled')}`);
   }
   return kind;
+}
+
+/** Says why a page of another origin gets no response: the browser shows none of a preflight. */
+function notePreflight({ method, headers: { origin, ...others } }: IncomingMessage): void {
+  if (method !== 'OPTIONS' || origin === undefined || !('access-control-request-method' in others)) return;
+  const remedy =
+    'mount the package cors before graphqlHTTP, or let the server of the page forward the path, as the proxy of Vite does';
+  noteHidden('preflight', `A page of ${formatValue(origin)} cannot send requests: ${remedy}`);
 }
 
 /** Compares the exact type: `text/plain; application/json` is text, which browsers send without a preflight. */
@@ -453,7 +465,7 @@ function paramsFromList(list: readonly unknown[], settings: ParamsSettings): rea
 
 function assertBatchSize(size: number, { limits }: ParamsSettings): void {
   if (size <= limits.batch) return;
-  const message = `The batch contains ${size} operations; at most ${limits.batch} are allowed`;
+  const message = `The batch contains ${size} operations; at most ${limits.batch} are allowed${byOption('limits.batch')}`;
   throw new HttpError(413, message, { code: 'LIMIT_BATCH' });
 }
 

@@ -3,6 +3,7 @@ import type { Readable, Transform } from 'node:stream';
 import { setImmediate } from 'node:timers';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { ConnectRequest } from '../../types/connect.ts';
+import { byOption, formatValue } from '../options/rules.ts';
 import { HttpError } from './reply.ts';
 import { createDeadlines, type Deadlines } from './timers.ts';
 
@@ -16,6 +17,8 @@ interface BodyOptions {
   /** Milliseconds. */
   readonly bodyTimeout: number;
   readonly inflate: boolean;
+  /** Whether these are options of the application, which messages name. */
+  readonly areOptions?: boolean;
 }
 
 /** The rejection value of a read whose client disconnected: no response can be sent. */
@@ -38,7 +41,7 @@ export function createBodyReader<T>(
     const length = Number(req.headers['content-length'] ?? 0);
     const encoding = req.headers['content-encoding'];
     try {
-      if (length > options.bodyBytes) reject(bodyTooLarge(options.bodyBytes));
+      if (length > options.bodyBytes) reject(tooLarge(options));
       else if (encoding === undefined && isBuffered(req, length)) {
         const value = parse(readBuffered(req, length));
         // If Node has not processed the end of the message yet, an immediate response would cost much more.
@@ -48,7 +51,7 @@ export function createBodyReader<T>(
       else if (req.destroyed) reject(CLIENT_ABORTED);
       else {
         const inflater = createInflater(encoding, options);
-        collect(req, inflater, options.bodyBytes, deadlines).then(parse).then(resolve, reject);
+        collect(req, inflater, options, deadlines).then(parse).then(resolve, reject);
       }
     } catch (error) {
       reject(error);
@@ -68,7 +71,7 @@ export function createBodyReader<T>(
 function collect(
   req: IncomingMessage,
   inflater: Transform | undefined,
-  maxBytes: number,
+  options: BodyOptions,
   deadlines: Deadlines,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -93,7 +96,7 @@ function collect(
       // Chunks are strings if earlier middleware called `setEncoding`.
       const chunk = typeof given === 'string' ? Buffer.from(given, req.readableEncoding ?? 'utf8') : given;
       size += chunk.length;
-      if (size > maxBytes) fail(bodyTooLarge(maxBytes));
+      if (size > options.bodyBytes) fail(tooLarge(options));
       else chunks.push(chunk);
     };
     const onEnd = (): void => {
@@ -152,9 +155,15 @@ function consumeEnd<T>(req: IncomingMessage, resolve: (value: T) => void, value:
   resolve(value);
 }
 
-/** Creates the error of a body above its limit. */
-export const bodyTooLarge = (maxBytes: number): HttpError =>
-  new HttpError(413, `The request body is larger than ${maxBytes} bytes`, { code: 'BODY_TOO_LARGE' });
+/** Creates the error of a body above its limit, which an option may set. */
+export const bodyTooLarge = (maxBytes: number, option?: string): HttpError =>
+  new HttpError(
+    413,
+    `The request body is larger than ${maxBytes} bytes; send less${option === undefined ? '' : byOption(option)}`,
+    { code: 'BODY_TOO_LARGE' },
+  );
+const tooLarge = ({ bodyBytes, areOptions }: BodyOptions): HttpError =>
+  bodyTooLarge(bodyBytes, areOptions ? 'limits.bodyBytes' : undefined);
 /** Creates the error of a body above its deadline. */
 export const timedOut = (): HttpError =>
   new HttpError(408, 'The request body did not arrive in time', { code: 'BODY_TIMEOUT' });
@@ -181,14 +190,16 @@ const INFLATERS: Record<string, () => Transform> = {
  */
 function createInflater(
   encoding: string | undefined,
-  { inflate }: { readonly inflate: boolean },
+  { inflate, areOptions = false }: Pick<BodyOptions, 'inflate' | 'areOptions'>,
 ): Transform | undefined {
   if (encoding === undefined) return undefined;
   const name = encoding.trim().toLowerCase();
   if (name === 'identity' || name === '') return undefined;
   if (inflate && Object.hasOwn(INFLATERS, name)) return INFLATERS[name]?.();
   const accepted = inflate ? 'gzip, deflate, br, identity' : 'identity';
-  throw new HttpError(415, `This Content-Encoding is not supported; accepted: ${accepted}`, {
+  const hint = areOptions && Object.hasOwn(INFLATERS, name) ? byOption('inflate') : '';
+  const message = `The Content-Encoding ${formatValue(name)} is not supported; accepted: ${accepted}${hint}`;
+  throw new HttpError(415, message, {
     headers: { 'accept-encoding': accepted },
     code: 'UNSUPPORTED_ENCODING',
   });

@@ -7,7 +7,7 @@ import type {
 } from '../../types/subscriptions.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { events, ObservedConnection } from '../diagnostics/events.ts';
-import { noteHandshake } from '../diagnostics/logging.ts';
+import { noteOtherServer } from '../diagnostics/logging.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
 import { HttpError } from '../http/reply.ts';
 import { assertSync } from '../options/rules.ts';
@@ -189,7 +189,7 @@ export function assertNoHandshake(req: IncomingMessage, core: GraphQLCore): void
     attachedEndpoint(core) === undefined
       ? 'A WebSocket cannot be opened, because no subscriptions are attached: call attachSubscriptions(server, handler) with the server that app.listen() returns'
       : 'A WebSocket cannot be opened, because attachSubscriptions was called with another server than the one that listens here: pass it the server that app.listen() returns';
-  noteHandshake('server', message);
+  noteOtherServer(message);
   throw new HttpError(400, message, { code: 'BAD_REQUEST' });
 }
 

@@ -260,7 +260,10 @@ function openInTime(prepared: PreparedOperation, consumer: EventConsumer): Maybe
 const open: OpenSource = (operation, inputs) => {
   const args = executionArgs(operation, inputs, { maxErrors: operation.maxErrors });
   if (validateSubscriptionArgs === undefined) {
-    return settle(graphql.createSourceEventStream(args), (result) => withCodes(result, operation));
+    return graphql.createSourceEventStream(args).then(
+      (result) => withCodes(result, operation),
+      (error) => explain(error, operation),
+    );
   }
   guardSource(args);
   const checked = validateSubscriptionArgs(args);
@@ -268,6 +271,18 @@ const open: OpenSource = (operation, inputs) => {
     ? withCodes({ errors: checked }, operation)
     : graphql.createSourceEventStream(checked as ExecutionArgs);
 };
+
+/** Names the field without a source of events, which graphql 16 does not: its error has no path. */
+function explain(error: unknown, { operation, schema }: PreparedOperation): never {
+  if (!(error instanceof Error)) throw error;
+  const [, received] = /^Subscription field must return Async Iterable\. (.*)/.exec(error.message) ?? [];
+  const field = operation.selectionSet.selections.find((each) => each.kind === graphql.Kind.FIELD);
+  if (received !== undefined && field !== undefined) {
+    const coordinate = `${schema.getSubscriptionType()?.name}.${field.name.value}`;
+    error.message = `${coordinate} has no source of events. Its "subscribe" function, or the function of its name in rootValue, must return an async iterable. ${received}`;
+  }
+  throw error;
+}
 
 /** Adds the code to errors of variables, and of a schema without subscriptions. Errors of resolvers have a path. */
 function withCodes(result: SourceResult, { maxErrors, schema }: PreparedOperation): SourceResult {

@@ -1,7 +1,7 @@
 import { type IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { debug, isDevelopment, noteHandshake } from '../diagnostics/logging.ts';
+import { debug, isDevelopment, noteHidden } from '../diagnostics/logging.ts';
 import type { Headers } from '../http/reply.ts';
 import { pathOf } from '../http/routing.ts';
 import { getOrCreate, optionError } from '../options/rules.ts';
@@ -112,9 +112,7 @@ class UpgradeRouter {
       const reason = `no subscriptions are attached to this path; attached: ${[...this.#routes.keys()].join(', ')}`;
       debug.subscriptions('404 for an upgrade of %s: %s', req.url, reason);
       if (hasPendingResponse(req, socket)) return;
-      // Browsers hide the response.
-      if (process.env['NODE_ENV'] !== 'production')
-        noteHandshake('path', `A WebSocket cannot be opened at ${formatPath(req)}: ${reason}`);
+      noteHidden('path', `A WebSocket cannot be opened at ${formatPath(req)}: ${reason}`);
       rejectUpgrade(socket, 404, isDevelopment() ? { reason } : {});
     } else {
       setTimeout(rejectUnclaimed, this.#timeout, upgrade).unref();

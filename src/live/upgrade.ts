@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { WebSocketServer } from 'ws';
 import type { Middleware } from '../../types/connect.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
-import { debug, isDevelopment } from '../diagnostics/logging.ts';
+import { debug, isDevelopment, noteHidden } from '../diagnostics/logging.ts';
 import { LazyPackage } from '../http/lazy-package.ts';
 import { toError } from '../http/reply.ts';
 import { isOwnOrigin, publicHostOf, type Settings } from '../http/routing.ts';
@@ -148,9 +148,13 @@ export class UpgradeHandler {
     }
   }
 
-  /** In development the response contains the reason; the debug log always does. */
+  /** In development the response contains the reason, which browsers hide; the debug log always does. */
   #reject(req: IncomingMessage, socket: Duplex, status: number, reason: string): void {
     debug.subscriptions('%d for an upgrade of %s: %s', status, req.url, reason);
+    // Other errors of the server are reported.
+    if (reason !== CLOSING && (status < 500 || status === 503)) {
+      noteHidden(status, `A WebSocket cannot be opened at ${this.#settings.path} (${status}): ${reason}`);
+    }
     const headers = status === 503 ? { 'Retry-After': '5' } : {};
     rejectUpgrade(socket, status, this.#isDevelopment ? { headers, reason } : { headers });
   }
@@ -193,7 +197,7 @@ function originRefusal(req: IncomingMessage, allowed: AllowedOrigins, app: Setti
   const origin = JSON.stringify(originOf(req));
   if (typeof allowed === 'function') return `"allowedOrigins" refused the origin ${origin}`;
   const host = JSON.stringify(publicHostOf(req, app));
-  return `the origin ${origin} is not that of the host ${host} and not in "allowedOrigins"`;
+  return `the origin ${origin} is not that of the host ${host} and not in "allowedOrigins"; add it there, or let the proxy keep the header Host (changeOrigin: false in Vite)`;
 }
 
 /**

@@ -114,6 +114,9 @@ export function unknownOption(
   return optionError(scope, `unknown option ${quoted(scope, name)}; ${hint}`);
 }
 
+/** Returns the end of a message about a request: the option of the application that refuses it. */
+export const byOption = (name: string): string => ` (option "${name}")`;
+
 function quoted({ within }: OptionScope, name: string): string {
   return within === undefined ? `"${name}"` : `"${within}.${name}"`;
 }
@@ -187,6 +190,8 @@ export const bytes = <T extends number | undefined>(
 const DURATIONS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const SIZES = { b: 1, kb: 2 ** 10, mb: 2 ** 20, gb: 2 ** 30 };
 
+const namesOf = (units: object): string => Object.keys(units).join(', ');
+
 interface Measure extends Bounds {
   readonly unit: string;
   /** A value with a unit. */
@@ -196,7 +201,7 @@ interface Measure extends Bounds {
 
 function measured<T>(fallback: T, { unit, example, units, from = 1, to }: Measure): Rule<T> {
   const end = to === undefined || to === Number.POSITIVE_INFINITY ? '' : ` to ${to}`;
-  const others = `a string such as '${example}' (${Object.keys(units).join(', ')})`;
+  const others = `a string such as '${example}' (${namesOf(units)})`;
   const infinite = to === Number.POSITIVE_INFINITY ? ', or Infinity for no limit' : '';
   return {
     fallback,
@@ -214,8 +219,11 @@ function readMeasure(text: string, units: Readonly<Record<string, number>>): num
   return Object.hasOwn(units, name) ? Math.round(Number(number) * Number(units[name])) : Number.NaN;
 }
 
-/** Seconds, a number from 0. */
-export const seconds = (fallback: number): Rule<number> => rule(fallback, isSeconds, ACCEPTED_SECONDS);
+/** Seconds: a number from 0, or a number with a unit. */
+export const seconds = (fallback: number): Rule<number> => ({
+  ...rule(fallback, isSeconds, `${ACCEPTED_SECONDS}, or a string such as '5s' (${namesOf(DURATIONS)})`),
+  read: (value) => (isString(value) ? readMeasure(value, DURATIONS) / DURATIONS.s : value),
+});
 
 export const ACCEPTED_SECONDS = 'a number of seconds from 0';
 

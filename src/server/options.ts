@@ -22,6 +22,12 @@ const BASES: Readonly<Record<string, () => { prototype: object; name: string }>>
 
 const ACCEPTED_APP = 'a function (req, res), such as an Express app: createServer(app, options)';
 
+const NOT_CALLED =
+  'argument "app" is the function express, which would answer no request; pass what it returns: createServer(express())';
+
+/** Whether a value is the export of Express instead of an app. Apps have no `Router`. */
+const isExpressFactory = (app: unknown): boolean => isFunction((app as { Router?: unknown }).Router);
+
 const FLAGS = ['http2', 'allowHTTP1', 'webSockets'];
 
 const TLS = 'pass its members: createServer(app, { key, cert })';
@@ -43,6 +49,7 @@ const REPLACEMENTS: Readonly<Record<string, string>> = {
  */
 export function checkArguments(app: unknown, options: unknown): void {
   if (!isFunction(app)) throw wrongArgument(SERVER_OPTIONS, 'app', app, ACCEPTED_APP);
+  if (isExpressFactory(app)) throw optionError(SERVER_OPTIONS, NOT_CALLED);
   if (!isObject(options)) throw wrongArgument(SERVER_OPTIONS, 'options', options, 'an object');
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue;

@@ -4,6 +4,7 @@ import {
   close,
   closeSync,
   constants,
+  existsSync,
   fstat,
   fstatSync,
   open,
@@ -17,6 +18,7 @@ import { lstat, readdir, realpath } from 'node:fs/promises';
 import { isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { noteProgramFiles } from '../diagnostics/logging.ts';
 import { toLastModified } from '../http/conditions.ts';
 import { codeOf } from '../http/reply.ts';
 import { formatValue, optionError, wrongArgument } from '../options/rules.ts';
@@ -30,7 +32,10 @@ export function resolveRoot(dir: unknown): RootDirectory {
   if (!isPath(dir)) throw wrongArgument(STATIC_OPTIONS, 'dir', dir, 'a path or a file: URL');
   const path = resolve(typeof dir === 'string' ? dir : fileURLToPath(dir));
   const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats?.isDirectory() === true) return new RootDirectory(path);
+  if (stats?.isDirectory() === true) {
+    if (containsProgram(path)) noteProgramFiles(path);
+    return new RootDirectory(path);
+  }
   const reason = stats === undefined ? 'does not exist' : 'is not a directory';
   const hint =
     isAbsolute(`${dir}`) || dir instanceof URL
@@ -38,6 +43,12 @@ export function resolveRoot(dir: unknown): RootDirectory {
       : `; relative paths start at the working directory, ${process.cwd()}`;
   const message = `staticFiles: ${path} ${reason}. Create the directory before the call${hint}`;
   throw Object.assign(new Error(message), { code: 'ERR_STATIC_ROOT', path });
+}
+
+/** Whether the program of this process is below a directory. */
+function containsProgram(path: string): boolean {
+  const folder = process.cwd();
+  return withSeparator(folder).startsWith(withSeparator(path)) && existsSync(join(folder, 'package.json'));
 }
 
 /** An empty string, for example from an unset environment variable, would mean the working directory. */

@@ -6,7 +6,7 @@ import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql';
 import type { UploadedFile, UploadedFileInfo } from '../../types/uploads.ts';
 import { UPLOADED } from '../core/limits.ts';
 import { codeOf, HttpError, isResourceError } from '../http/reply.ts';
-import { assertSync, formatValue } from '../options/rules.ts';
+import { assertSync, byOption, formatValue } from '../options/rules.ts';
 import { UPLOAD_OPTIONS } from '../options/scopes.ts';
 import type { FilePart } from './form.ts';
 import { readAll, readSpool, Spool, type SpoolSettings } from './spool.ts';
@@ -181,12 +181,18 @@ function infoOf({ name, filename, mimetype, encoding }: FilePart): UploadedFileI
 }
 
 const notAccepted = (info: UploadedFileInfo): HttpError =>
-  new HttpError(415, `${describe(info)} has a type that is not accepted`, { code: 'FILE_NOT_ACCEPTED' });
+  new HttpError(
+    415,
+    `${describe(info)} of the type ${formatValue(info.mimetype)} is not accepted${byOption('uploads.accept')}`,
+    { code: 'FILE_NOT_ACCEPTED' },
+  );
 
 const fileTooLarge = (part: FilePart, maxFileBytes: number): HttpError =>
-  new HttpError(413, `${describe(infoOf(part))} is larger than ${maxFileBytes} bytes`, {
-    code: 'FILE_TOO_LARGE',
-  });
+  new HttpError(
+    413,
+    `${describe(infoOf(part))} is larger than ${maxFileBytes} bytes; send a smaller one${byOption('uploads.maxFileBytes')}`,
+    { code: 'FILE_TOO_LARGE' },
+  );
 
 const failed = (what: string, info: UploadedFileInfo, cause: Error): Error =>
   new Error(`${what} of ${nameOf(info)} failed: ${cause.message}`, { cause });

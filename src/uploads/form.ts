@@ -4,7 +4,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { ConnectRequest } from '../../types/connect.ts';
 import { bodyTooLarge } from '../http/body.ts';
 import { HttpError, isAborted } from '../http/reply.ts';
-import { formatValue } from '../options/rules.ts';
+import { byOption, formatValue } from '../options/rules.ts';
 
 export interface TextPart {
   readonly kind: 'text';
@@ -140,7 +140,7 @@ function checkHeaders(req: IncomingMessage, maxRequestBytes: number): string {
   if (type.length > MAX_CONTENT_TYPE || EMPTY_BOUNDARY.test(type)) {
     throw malformedForm('The boundary in the Content-Type is malformed');
   }
-  if (Number(length) > maxRequestBytes) throw bodyTooLarge(maxRequestBytes);
+  if (Number(length) > maxRequestBytes) throw requestTooLarge(maxRequestBytes);
   return type;
 }
 
@@ -161,7 +161,7 @@ function pipeBody(req: IncomingMessage, input: Writable, form: Form, maxBytes: n
   let received = 0;
   const onData = (chunk: Buffer): void => {
     received += chunk.length;
-    if (received > maxBytes) form.fail(bodyTooLarge(maxBytes));
+    if (received > maxBytes) form.fail(requestTooLarge(maxBytes));
     else if (!input.write(chunk)) req.pause();
   };
   const onEnd = (): void => {
@@ -306,7 +306,8 @@ function formError(error: unknown, { maxFiles, maxFieldBytes }: FormLimits): Htt
       return new HttpError(413, 'Too many text parts', { code: 'TOO_MANY_FIELDS' });
     case 'LIMIT_FIELD_VALUE': {
       const name = formatValue(field);
-      return new HttpError(413, `Multipart field ${name} is larger than ${maxFieldBytes} bytes`, {
+      const limit = `${maxFieldBytes} bytes${byOption('uploads.maxFieldBytes')}`;
+      return new HttpError(413, `Multipart field ${name} is larger than ${limit}`, {
         code: 'FIELD_TOO_LARGE',
       });
     }
@@ -326,8 +327,12 @@ function formError(error: unknown, { maxFiles, maxFieldBytes }: FormLimits): Htt
 export const malformedForm = (message: string): HttpError =>
   new HttpError(400, message, { code: 'BAD_MULTIPART' });
 
+const requestTooLarge = (maxBytes: number): HttpError => bodyTooLarge(maxBytes, 'uploads.maxRequestBytes');
+
 export const tooManyFiles = (maxFiles: number): HttpError =>
-  new HttpError(413, `A request may have at most ${maxFiles} files`, { code: 'TOO_MANY_FILES' });
+  new HttpError(413, `A request may have at most ${maxFiles} files${byOption('uploads.maxFiles')}`, {
+    code: 'TOO_MANY_FILES',
+  });
 
 /**
  * Creates the rejection for the promises and streams of resolvers. It is never sent, since the client has

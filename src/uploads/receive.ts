@@ -11,6 +11,7 @@ import { LazyPackage } from '../http/lazy-package.ts';
 import { HttpError, toError } from '../http/reply.ts';
 import { createDeadlines, type Deadlines } from '../http/timers.ts';
 import {
+  byOption,
   bytes,
   count,
   duration,
@@ -343,9 +344,8 @@ function readMap(text: string, maxFiles: number): UploadMap {
   if (lists.length > maxFiles) throw tooManyFiles(maxFiles);
   const paths = (lists as string[][]).reduce((sum, list) => sum + list.length, 0);
   if (paths > maxFiles * PATHS_PER_FILE) {
-    throw new HttpError(413, `Multipart field "map" may list at most ${maxFiles * PATHS_PER_FILE} paths`, {
-      code: 'TOO_MANY_PATHS',
-    });
+    const limit = `${maxFiles * PATHS_PER_FILE} paths, ${PATHS_PER_FILE} for each file${byOption('uploads.maxFiles')}`;
+    throw new HttpError(413, `Multipart field "map" may list at most ${limit}`, { code: 'TOO_MANY_PATHS' });
   }
   return map as UploadMap;
 }

@@ -184,7 +184,7 @@ describe('the size of a body', () => {
     await send(1000).expect(200);
     const { body } = await send(1001).expect(413);
     expect(body.errors[0]).toEqual({
-      message: 'The request body is larger than 1000 bytes',
+      message: 'The request body is larger than 1000 bytes; send less (option "limits.bodyBytes")',
       extensions: { code: 'BODY_TOO_LARGE' },
     });
   });

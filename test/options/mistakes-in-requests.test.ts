@@ -397,7 +397,21 @@ it.each(Object.entries(FAMILIES))(
   },
 );
 
+it('staticFiles warns about the folder of the program, and not about a folder in it', async () => {
+  const warned = (folder: string) =>
+    withLog(async () => {
+      staticFiles(folder);
+      return '';
+    });
+  expect(await warned(__dirname)).toBe('');
+  const warning = await warned('.');
+  expect(warning).toContain(`staticFiles serves ${process.cwd()}, which contains this program`);
+  expect(warning).toContain("Pass the directory of the public files, such as 'public'");
+});
+
 it('a subscribe function that returns no iterable ends the operation with INTERNAL_SERVER_ERROR', async () => {
   const seen = await withLog(() => operate(handler, {}, { query: 'subscription { noIterable }' }));
   expect(seen).toContain('"code":"INTERNAL_SERVER_ERROR"');
+  // graphql 16 reports no path, and graphql 17 has it in front of its message.
+  expect(seen).toMatch(/Subscription\.noIterable has no source of events\.|at "noIterable"/);
 });

@@ -257,6 +257,7 @@ const FAMILIES = {
   'the options for caches and costs': [
     ...api({ cacheControl: 'on' }, { httpCache: { defaultMaxAge: -1 } }, { httpCache: { maxAge: 5 } }),
     ...api({ httpCache: { defaultMaxAge: Number.NaN } }, { httpCache: { defaultMaxAge: '5' } }),
+    ...api({ httpCache: { defaultMaxAge: '5 fortnights' } }),
     ...api({ httpCache: { vary: 'Cookie' } }, { httpCache: { vary: ['*'] } }),
     ...api({ httpCache: { tagHeader: 'x-tags' } }),
     ...api(
@@ -320,7 +321,7 @@ const FAMILIES = {
     ...disconnect(undefined),
   ],
   'the arguments and options of createServer and inspect': [
-    ...each(createServer, undefined, { key: 1 }, { routing: 1 }, Promise.resolve()),
+    ...each(createServer, undefined, { key: 1 }, { routing: 1 }, Promise.resolve(), express),
     ...calls(createServer, [{ keepAlive: true }, express()]),
     ...server(
       3000,
