@@ -24,7 +24,7 @@ if (cluster.isPrimary) {
   process.once('SIGTERM', async () => {
     server.close();
     await sockets.close({ drain: 1000 });
-    await events.close();
+    await events.close().catch(console.error);
     process.disconnect();
   });
 }

@@ -17,12 +17,9 @@ export type * from '../types/subscriptions.ts';
  * @throws TypeError (code `ERR_OPTION`) if `server` is not a server, `target` neither a schema nor a handler,
  * an option is unknown or has a wrong value, or the path already has subscriptions attached
  * @example
- * const server = app.listen(3000);
- * const subscriptions = attachSubscriptions(server, handler);
- * process.once('SIGTERM', async () => {
- *   server.close();
- *   await subscriptions.close({ drain: 5_000 });
- * });
+ * const server = createServer(app).listen(3000);
+ * attachSubscriptions(server, handler);
+ * process.once('SIGTERM', () => server.drain());
  */
 export function attachSubscriptions<Context = unknown>(
   server: Server,

@@ -84,15 +84,14 @@ app.use(
 const server = createServer(app).listen(Number(PORT), () => {
   console.log(`File share on http://localhost:${PORT}`);
 });
-const subscriptions = attachSubscriptions(server, graphql, {
+attachSubscriptions(server, graphql, {
   middleware: [sessions],
   contextPer: 'event',
   onConnect: ({ context }: ConnectingSubscription<Context>) => context.userId !== undefined,
 });
 
 process.once('SIGTERM', async () => {
-  server.close();
-  await subscriptions.close({ drain: 500 });
-  server.closeIdleConnections();
-  await events.close();
+  // Downloads that have not ended after a second are cut off.
+  await server.drain({ timeout: 1000 });
+  await events.close().catch(console.error);
 });

@@ -89,7 +89,7 @@ async function shutDown(): Promise<void> {
   await sockets.close({ drain: 500 });
   setTimeout(() => server.closeAllConnections(), 10_000).unref();
   await closed;
-  await events.close();
+  await events.close().catch(report);
 }
 
 function headers(policy: string): (res: ServerResponse) => void {

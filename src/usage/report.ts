@@ -121,8 +121,11 @@ export function createFunctionTarget(write: (counts: UsageReport) => unknown): U
   };
 }
 
-/** Milliseconds: between two attempts to get the lock, in all, and until a lock counts as left by a killed process. */
-const LOCK = { wait: 50, limit: 5000, stale: 10_000 };
+/**
+ * Milliseconds: between two attempts to get the lock, in all, and until a lock counts as left by a killed process, for
+ * which an attempt waits.
+ */
+const LOCK = { wait: 50, limit: 6000, stale: 4000 };
 
 /** Keeps counts in a JSON file, which several processes may share: each adds its counts while it has the lock. */
 export function createFileTarget(path: string, days: number): UsageTarget {

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import WebSocket from 'ws';
 import { docstringExamples, root, type Snippet, snippets } from '../snippets.ts';
@@ -52,6 +53,7 @@ process.exit();
 
 beforeAll(() => {
   rmSync(folder, { recursive: true, force: true });
+  mkdirSync(join(folder, 'usage.json'), { recursive: true });
   for (const name of ['public', 'dist', 'uploads', 'site', 'data/uploads']) {
     mkdirSync(join(folder, name), { recursive: true });
     writeFileSync(join(folder, name, 'index.html'), '<!doctype html><title>Home</title>');
@@ -78,7 +80,10 @@ function start(...words: string[]): ChildProcess {
   return child;
 }
 
-/** Starts a server, sends it a request, opens a socket and sends SIGTERM. Returns how the process ended. */
+/**
+ * Starts a server, sends it a request, opens a socket, begins a request that never ends and sends SIGTERM. Returns how
+ * the process ended. It cannot write its files: `usage.json` is a directory.
+ */
 async function stop({ name, code }: Snippet): Promise<unknown[]> {
   const child = start(`${name}.mts`);
   let output = '';
@@ -92,8 +97,13 @@ async function stop({ name, code }: Snippet): Promise<unknown[]> {
     const socket = new WebSocket(`ws://127.0.0.1:${port}/graphql`, 'graphql-transport-ws');
     await once(socket, 'open');
   }
+  const stalled = connect(port, '127.0.0.1');
+  stalled.on('error', () => undefined);
+  stalled.write('POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{');
+  await once(stalled, 'connect');
   child.kill('SIGTERM');
-  return [name, ...(await exit), output];
+  // The file of the option "usage" is the only one that cannot be written.
+  return [name, ...(await exit), output.includes('usage.json: EISDIR') ? '' : output];
 }
 
 /** Runs `tsc` over the snippets with the settings of the tests. */
@@ -129,7 +139,7 @@ describe('the TypeScript of README, docs and docstrings', () => {
     expect(output.split('\n').at(-1)).toBe('[]');
   });
 
-  it('the process of every snippet with a SIGTERM listener exits with 0, with a socket open', async () => {
+  it('the process of every snippet with a SIGTERM listener exits with 0, with a socket open, a request that never ends and no file that it may write', async () => {
     expect(stopping.length).toBeGreaterThan(3);
     expect(await Promise.all(stopping.map(stop))).toEqual(stopping.map(({ name }) => [name, 0, null, '']));
     // A process per snippet, all at once: a minute is not enough on a busy machine.

@@ -289,6 +289,15 @@ describe('the places of the option usage', () => {
     expect(readdirSync(folder).filter((name) => name.startsWith('shared'))).toEqual(['shared.json']);
   });
 
+  it('the last counts are written if another process was killed with the lock a moment ago', async () => {
+    const path = file('killed.json');
+    const handler = create({ file: path });
+    await post(handler, { query: '{ user { id } }' });
+    writeFileSync(`${path}.lock`, '');
+    await handler.usage.flush();
+    expect(readFileSync(path, 'utf8')).toContain('"User.id":1');
+  });
+
   it('a handler without the option has empty counts', async () => {
     const handler = graphqlHTTP(schema, { rootValue });
     await post(handler, { query: '{ user { id } }' });

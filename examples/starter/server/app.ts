@@ -49,13 +49,13 @@ export function createApi({ dataDir, clientDir, redisUrl }: Settings) {
     app.use(staticFiles(clientDir, { html: true, fallback: 'index.html', immutable: /^\/assets\// }));
   }
 
-  // All visitors see the same events. With events that depend on the user, share by user, or not at all.
-  attachSubscriptions(server, handler, { share: () => 'everybody' });
+  // Many subscribers that see the same? The option share executes each event once for all of them.
+  attachSubscriptions(server, handler);
 
   /** Lets requests in progress finish, and closes subscriptions so that their clients connect again. */
   async function stop(delay = 0): Promise<void> {
     await server.drain({ delay });
-    await events.close();
+    await events.close().catch(console.error);
   }
 
   return { server, events, stop };
