@@ -1,5 +1,5 @@
 import { GraphQLSchema } from 'graphql';
-import type { AuthDetails, AuthNames } from '../../types/auth.ts';
+import type { AuthDetails, AuthNames, AuthOptions } from '../../types/auth.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type {
   EngineSettings,
@@ -27,6 +27,7 @@ import {
 } from '../options/rules.ts';
 import { AUTH_OPTIONS } from '../options/scopes.ts';
 import { Access, namesOf, noCaller, ResolverAuth, statusOf } from './access.ts';
+import { createCallerSchemas } from './caller-schemas.ts';
 import { argumentConditions, hasGuardedArguments, OperationRequirement, withDefaults } from './operation.ts';
 import { type Condition, requirementsOf } from './requirements.ts';
 
@@ -37,9 +38,7 @@ interface AuthSettings {
     | ((names: readonly string[], source: unknown, details: AuthDetails) => MaybePromise<unknown>)
     | undefined;
   readonly mode: 'reject' | 'null';
-  readonly schemaFor:
-    | ((scopes: readonly string[] | null, schema: GraphQLSchema) => MaybePromise<unknown>)
-    | undefined;
+  readonly schemaFor: AuthOptions['schemaFor'];
 }
 
 const rules: Rules<AuthSettings> = {
@@ -63,16 +62,19 @@ export interface Authorization {
     prepared: PreparedOperation,
     source: unknown,
   ): (inputs: ExecutionInputs) => MaybePromise<RequestError | undefined>;
-  /** The schema of a caller; undefined if all callers have the same. */
-  readonly schemaFor:
-    | ((
-        schema: GraphQLSchema,
-        source: unknown,
-        params?: AuthDetails['connectionParams'],
-        transport?: AuthDetails['transport'],
-      ) => MaybePromise<GraphQLSchema>)
-    | undefined;
+  /** Undefined if all callers have the same schema. */
+  readonly schemaFor: SchemaChoice | undefined;
 }
+
+/** Returns the schema whose names a caller may use; `serve` adds what options add to schemas. */
+type SchemaChoice = (
+  serve: (schema: GraphQLSchema) => GraphQLSchema,
+) => (
+  schema: GraphQLSchema,
+  source: unknown,
+  params?: AuthDetails['connectionParams'],
+  transport?: AuthDetails['transport'],
+) => MaybePromise<GraphQLSchema>;
 
 /**
  * Creates the authorization of a handler; undefined without the option `auth`.
@@ -97,7 +99,16 @@ export function createAuthorization(given: unknown, schema: unknown): Authorizat
     },
     authorize: (prepared, inputs, source) => authorize(settings, prepared, inputs, source),
     authorizeEvent: (prepared, source) => (inputs) => authorize(settings, prepared, inputs, source),
-    schemaFor: schemaFor && createSchemaChoice(settings, schemaFor),
+    schemaFor:
+      schemaFor &&
+      ((serve) => {
+        const find = createCallerSchemas(schemaFor, serve);
+        return (whole, source, connectionParams, given) => {
+          const transport = given ?? (connectionParams === undefined ? 'http' : 'websocket');
+          const details = { transport, connectionParams, context: undefined };
+          return settle(scopesOf(settings, source, details), (scopes) => find(whole, scopes));
+        };
+      }),
   };
 }
 
@@ -247,44 +258,4 @@ function check(
   if (!access.denies(conditions)) return undefined;
   access.hasRefused = true;
   return access.error(subject);
-}
-
-/** Sets of scopes whose schemas are kept. */
-const MAX_SCHEMAS = 100;
-
-/** Creates the function that chooses the schema of a caller. Each set of scopes has one schema. */
-function createSchemaChoice(
-  settings: AuthSettings,
-  create: NonNullable<AuthSettings['schemaFor']>,
-): NonNullable<Authorization['schemaFor']> {
-  const bySchema = new WeakMap<GraphQLSchema, Map<string, MaybePromise<GraphQLSchema>>>();
-
-  function find(schema: GraphQLSchema, scopes: ReadonlySet<string> | undefined): MaybePromise<GraphQLSchema> {
-    const known = bySchema.get(schema) ?? new Map<string, MaybePromise<GraphQLSchema>>();
-    bySchema.set(schema, known);
-    const names = scopes ? [...scopes].sort() : null;
-    const key = JSON.stringify(names);
-    const found = known.get(key);
-    if (found !== undefined) return found;
-    const created = settle(withNativePromise(create(names, schema)), (value) => {
-      if (value instanceof GraphQLSchema) return value;
-      throw wrongReturnValue(AUTH_OPTIONS, 'schemaFor', value, 'a GraphQLSchema');
-    });
-    const [oldest] = known.keys();
-    if (known.size >= MAX_SCHEMAS && oldest !== undefined) known.delete(oldest);
-    known.set(key, created);
-    // A schema that could not be created is tried again.
-    if (created instanceof Promise) created.catch(() => known.delete(key));
-    return created;
-  }
-
-  return (
-    schema,
-    source,
-    connectionParams,
-    transport = connectionParams === undefined ? 'http' : 'websocket',
-  ) => {
-    const details = { transport, connectionParams, context: undefined } as const;
-    return settle(scopesOf(settings, source, details), (scopes) => find(schema, scopes));
-  };
 }

@@ -48,10 +48,6 @@ const NAMES = Object.keys(DIRECTIVES) as Name[];
 
 const known = new WeakMap<GraphQLSchema, SchemaRequirements>();
 
-/** What the fields of a type in a visible part require in the whole schema, whose interfaces may have more fields. */
-export const requiredInWhole: WeakMap<GraphQLNamedType, (field: string) => Conditions | undefined> =
-  new WeakMap();
-
 /**
  * Returns the requirements of a schema.
  *
@@ -102,8 +98,8 @@ export class SchemaRequirements {
     return this.#conditions.size === 0;
   }
 
-  /** The conditions of an argument, also those that it has in interfaces, or of an input field. */
-  ofElement(element: GraphQLArgument | GraphQLInputField): Conditions {
+  /** The own conditions of a field or input field, or those of an argument, also of interfaces. */
+  ofElement(element: GraphQLArgument | GraphQLInputField | Field): Conditions {
     return this.#ofElements.get(element) ?? NONE;
   }
 
@@ -149,18 +145,19 @@ export class SchemaRequirements {
     if (!('getFields' in type)) return;
     for (const field of Object.values(type.getFields())) {
       const coordinate = `${type.name}.${field.name}`;
-      this.#add(coordinate, field, requiredInWhole.get(type)?.(field.name));
+      this.#add(coordinate, field);
       if (!('args' in field)) continue;
       for (const arg of field.args) this.#add(`${coordinate}(${arg.name}:)`, arg);
     }
   }
 
-  #add(coordinate: string, element: SchemaElement, inherited: Conditions = NONE): void {
+  #add(coordinate: string, element: SchemaElement): void {
     assertSpelling(coordinate, element, this.#schema);
-    const own = NAMES.flatMap((name) =>
-      directivesOf(element, name).flatMap((given) => this.#conditionOf(coordinate, name, given) ?? []),
+    const conditions = union(
+      NAMES.map((name) =>
+        directivesOf(element, name).flatMap((given) => this.#conditionOf(coordinate, name, given) ?? []),
+      ),
     );
-    const conditions = union([own, inherited.map((each) => this.#intern(each))]);
     if (conditions.length === 0) return;
     this.#ofElements.set(element, conditions);
     this.#coordinates.push([coordinate, conditions]);

@@ -1,8 +1,10 @@
 import {
-  defaultTypeResolver,
-  type GraphQLAbstractType,
+  coerceInputValue,
+  type GraphQLArgument,
   type GraphQLArgumentConfig,
   GraphQLBoolean,
+  GraphQLDirective,
+  type GraphQLField,
   type GraphQLFieldConfigMap,
   type GraphQLInputFieldConfig,
   GraphQLInputObjectType,
@@ -13,7 +15,6 @@ import {
   GraphQLObjectType,
   GraphQLSchema,
   type GraphQLType,
-  type GraphQLTypeResolver,
   GraphQLUnionType,
   getNamedType,
   isInputObjectType,
@@ -22,16 +23,19 @@ import {
   isListType,
   isNonNullType,
   isObjectType,
+  isRequiredArgument,
   isRequiredInputField,
   isUnionType,
 } from 'graphql';
-import { settle } from '../options/rules.ts';
-import { authError, type Caller, isMet } from './access.ts';
-import { type Condition, requiredInWhole, requirementsOf, type SchemaRequirements } from './requirements.ts';
+import { defaultOf } from '../execution/default-values.ts';
+import { type Caller, isMet } from './access.ts';
+import { nothing } from './caller-schemas.ts';
+import { requirementsOf, type SchemaRequirements } from './requirements.ts';
 
 /**
- * Returns the part of a schema that a caller may use: without the fields whose requirements the caller does not meet, and
- * without types that are then empty or not used. What stays hidden is `@policy`, except of `policies`.
+ * Returns the part of a schema that a caller may use: without the fields, arguments and input fields whose requirements the
+ * caller does not meet, and without types that are then empty or not used. What stays hidden is `@policy`, except of
+ * `policies`. The part has names only: operations are executed by the whole schema.
  */
 export function visiblePart(
   schema: GraphQLSchema,
@@ -45,36 +49,35 @@ export function visiblePart(
 
 type FieldMap = GraphQLFieldConfigMap<unknown, unknown>;
 type Fields = GraphQLObjectType | GraphQLInterfaceType;
+type InputConfig = GraphQLArgumentConfig | GraphQLInputFieldConfig;
 
 /** A field of a root type of which a caller sees nothing: a schema without fields would be invalid. */
 const NOTHING: FieldMap = {
-  _nothing: { type: GraphQLBoolean, description: 'Nothing else is visible.', resolve: () => null },
+  _nothing: { type: GraphQLBoolean, description: 'Nothing else is visible.', resolve: nothing },
 };
 
 class Visibility {
   readonly #schema: GraphQLSchema;
   readonly #caller: Caller;
   readonly #requirements: SchemaRequirements;
-  readonly #hidden = new Set<GraphQLNamedType>();
-  /** Coordinates of hidden fields, arguments and input fields. */
-  readonly #hiddenFields = new Set<string>();
+  /** Hidden types, and the coordinates of hidden fields, arguments and input fields. */
+  readonly #hidden = new Set<GraphQLNamedType | string>();
   readonly #views = new Map<GraphQLNamedType, GraphQLNamedType>();
 
   constructor(schema: GraphQLSchema, caller: Caller) {
     this.#schema = schema;
     this.#caller = caller;
     this.#requirements = requirementsOf(schema);
+    const types = Object.values(schema.getTypeMap()).filter((type) => !isIntrospectionType(type));
     // What is hidden hides more: the fields of hidden types, and types without fields.
-    const size = (): number => this.#hidden.size + this.#hiddenFields.size;
-    let before = -1;
-    while (before !== size()) {
-      before = size();
-      for (const type of this.#types()) this.#hide(type);
+    for (let before = -1; before !== this.#hidden.size; ) {
+      before = this.#hidden.size;
+      for (const type of types) this.#hide(type);
     }
   }
 
   get isComplete(): boolean {
-    return this.#hidden.size === 0 && this.#hiddenFields.size === 0;
+    return this.#hidden.size === 0;
   }
 
   createSchema(): GraphQLSchema {
@@ -82,7 +85,7 @@ class Visibility {
     const root = (type: GraphQLObjectType | null | undefined): GraphQLObjectType | undefined =>
       type ? (this.#view(type) as GraphQLObjectType) : undefined;
     const other = (type: GraphQLObjectType | null | undefined) =>
-      type && this.#hideFields(type) ? undefined : root(type);
+      type && this.#isEmpty(type) ? undefined : root(type);
     const implementing = config.types.filter((type) => isObjectType(type) && type.getInterfaces().length > 0);
     return new GraphQLSchema({
       ...config,
@@ -91,14 +94,11 @@ class Visibility {
       subscription: other(config.subscription),
       // Those that only interfaces mention. The others are found.
       types: this.#visible(implementing),
+      directives: config.directives.flatMap((directive) => this.#directive(directive)),
     });
   }
 
-  #types(): readonly GraphQLNamedType[] {
-    return Object.values(this.#schema.getTypeMap()).filter((type) => !isIntrospectionType(type));
-  }
-
-  #allows(conditions: readonly Condition[]): boolean {
+  #allows(conditions: ReturnType<SchemaRequirements['ofType']>): boolean {
     return conditions.every((each) => isMet(each, this.#caller));
   }
 
@@ -111,49 +111,56 @@ class Visibility {
 
   #hide(type: GraphQLNamedType): void {
     if (this.#hidden.has(type)) return;
-    const isEmpty = isUnionType(type)
-      ? type.getTypes().every((each) => this.#hidden.has(each))
-      : 'getFields' in type && this.#hideFields(type);
-    const isDenied = !this.#allows(this.#requirements.ofType(type));
-    if ((isEmpty || isDenied) && !this.#isRoot(type)) this.#hidden.add(type);
-  }
-
-  /** Returns whether no field is visible. */
-  #hideFields(type: Fields | GraphQLInputObjectType): boolean {
-    const fields = Object.values(type.getFields());
-    for (const field of fields) {
-      const coordinate = `${type.name}.${field.name}`;
-      if (isInputObjectType(type)) {
-        const input = type.getFields()[field.name];
-        if (input !== undefined && !this.#isUsable(input)) {
-          this.#hiddenFields.add(coordinate);
-          if (isRequiredInputField(input)) return true;
-        }
-      } else if (!this.#isFieldVisible(type, field.name)) this.#hiddenFields.add(coordinate);
+    if (isInputObjectType(type)) {
+      for (const field of Object.values(type.getFields()))
+        if (!this.#isUsable(field)) this.#hidden.add(`${type.name}.${field.name}`);
+    } else if ('getFields' in type) {
+      for (const field of Object.values(type.getFields())) this.#hideField(type, field);
     }
-    return fields.every(({ name }) => this.#hiddenFields.has(`${type.name}.${name}`));
+    const isDenied = this.#isEmpty(type) || !this.#allows(this.#requirements.ofType(type));
+    if (isDenied && !this.#isRoot(type)) this.#hidden.add(type);
   }
 
-  #isFieldVisible(type: Fields, name: string): boolean {
-    const field = type.getFields()[name];
-    if (field === undefined || this.#hidden.has(getNamedType(field.type))) return false;
-    // A required argument that cannot be given.
+  #hideField(type: Fields, { name, args }: GraphQLField<unknown, unknown>): void {
+    const coordinate = `${type.name}.${name}`;
+    for (const arg of args)
+      if (!this.#isVisible(type, name, arg.name)) this.#hidden.add(`${coordinate}(${arg.name}:)`);
+    // A required argument that cannot be given hides the field.
+    const isUsable = args.every((arg) => !isRequiredArgument(arg) || this.#isVisible(type, name, arg.name));
+    if (!isUsable || !this.#isVisible(type, name)) this.#hidden.add(coordinate);
+  }
+
+  /** Whether no value of a type can be selected or given. */
+  #isEmpty(type: GraphQLNamedType): boolean {
+    if (isUnionType(type)) return type.getTypes().every((each) => this.#hidden.has(each));
+    if (!('getFields' in type)) return false;
+    const isHidden = ({ name }: { readonly name: string }) => this.#hidden.has(`${type.name}.${name}`);
     if (
-      field.args.some(
-        (arg) => isNonNullType(arg.type) && arg.defaultValue === undefined && !this.#isUsable(arg),
-      )
+      isInputObjectType(type) &&
+      Object.values(type.getFields()).filter(isRequiredInputField).some(isHidden)
     )
-      return false;
-    if (isObjectType(type)) return this.#allows(this.#requirements.ofField(type, field));
-    // A type has all fields of its interfaces, so the interface has only those that all its types have.
-    return this.#schema
-      .getPossibleTypes(type)
-      .every((object) => this.#hidden.has(object) || this.#isFieldVisible(object, name));
+      return true;
+    return Object.values(type.getFields()).every(isHidden);
   }
 
-  #isUsable(input: Parameters<SchemaRequirements['ofElement']>[0]): boolean {
-    if (this.#hidden.has(getNamedType(input.type))) return false;
-    return this.#allows(this.#requirements.ofElement(input));
+  /** Whether a caller sees a field or its argument. A type has those of its interfaces, so an interface has what all its types have. */
+  #isVisible(type: Fields, name: string, argument?: string): boolean {
+    const field = type.getFields()[name];
+    const element = argument === undefined ? field : field?.args.find((each) => each.name === argument);
+    const coordinate = argument === undefined ? `${type.name}.${name}` : `${type.name}.${name}(${argument}:)`;
+    if (field === undefined || element === undefined || this.#hidden.has(coordinate)) return false;
+    if (!this.#isUsable(element)) return false;
+    if (isObjectType(type))
+      return argument !== undefined || this.#allows(this.#requirements.ofField(type, field));
+    const { objects, interfaces } = this.#schema.getImplementations(type);
+    return [...objects, ...interfaces].every(
+      (each) => this.#hidden.has(each) || this.#isVisible(each, name, argument),
+    );
+  }
+
+  #isUsable(element: Parameters<SchemaRequirements['ofElement']>[0]): boolean {
+    if (this.#hidden.has(getNamedType(element.type))) return false;
+    return this.#allows(this.#requirements.ofElement(element));
   }
 
   #view(type: GraphQLNamedType): GraphQLNamedType {
@@ -167,38 +174,27 @@ class Visibility {
 
   #create(type: GraphQLNamedType): GraphQLNamedType {
     if (isIntrospectionType(type)) return type;
-    if (isObjectType(type)) {
-      const view = new GraphQLObjectType({ ...type.toConfig(), ...this.#members(type) });
-      // A socket keeps its schema, also when its caller loses a scope that only a hidden field of an interface names.
-      requiredInWhole.set(view, (name) => {
-        const field = type.getFields()[name];
-        return field && this.#requirements.ofField(type, field);
-      });
-      return view;
-    }
-    if (isInterfaceType(type)) {
-      const config = { ...type.toConfig(), ...this.#members(type), ...this.#typeResolver(type) };
-      return new GraphQLInterfaceType(config);
-    }
-    if (isUnionType(type)) {
-      const types = () => this.#visible(type.getTypes());
-      return new GraphQLUnionType({ ...type.toConfig(), ...this.#typeResolver(type), types });
-    }
+    if (isObjectType(type)) return new GraphQLObjectType({ ...type.toConfig(), ...this.#members(type) });
+    if (isInterfaceType(type))
+      return new GraphQLInterfaceType({ ...type.toConfig(), ...this.#members(type) });
+    if (isUnionType(type))
+      return new GraphQLUnionType({ ...type.toConfig(), types: () => this.#visible(type.getTypes()) });
     if (!isInputObjectType(type)) return type;
     const config = type.toConfig();
-    return new GraphQLInputObjectType({ ...config, fields: () => this.#inputs(config.fields, type.name) });
+    const fields = () => this.#inputs(config.fields, (name) => `${type.name}.${name}`);
+    return new GraphQLInputObjectType({ ...config, fields });
   }
 
   #members(type: Fields): { fields: () => FieldMap; interfaces: () => GraphQLInterfaceType[] } {
     const all: FieldMap = type.toConfig().fields;
     const fields = (): FieldMap => {
-      const visible = Object.entries(all).filter(([name]) => !this.#hiddenFields.has(`${type.name}.${name}`));
+      const visible = Object.entries(all).filter(([name]) => !this.#hidden.has(`${type.name}.${name}`));
       if (visible.length === 0) return NOTHING;
       return Object.fromEntries(
-        visible.map(([name, field]) => [
-          name,
-          { ...field, type: this.#type(field.type), args: this.#inputs(field.args ?? {}, '') },
-        ]),
+        visible.map(([name, field]) => {
+          const args = this.#inputs(field.args ?? {}, (arg) => `${type.name}.${name}(${arg}:)`);
+          return [name, { ...field, type: this.#type(field.type), args }];
+        }),
       );
     };
     return { fields, interfaces: () => this.#visible(type.getInterfaces()) };
@@ -208,17 +204,28 @@ class Visibility {
     return types.filter((each) => !this.#hidden.has(each)).map((each) => this.#view(each) as T);
   }
 
-  #inputs<T extends GraphQLArgumentConfig | GraphQLInputFieldConfig>(
+  #inputs<T extends InputConfig>(
     all: Record<string, T>,
-    type: string,
+    coordinateOf: (name: string) => string,
   ): Record<string, T> {
-    const isVisible = ([name, { type: of }]: [string, T]): boolean =>
-      !this.#hidden.has(getNamedType(of)) && !this.#hiddenFields.has(`${type}.${name}`);
     return Object.fromEntries(
       Object.entries(all)
-        .filter(isVisible)
-        .map(([name, input]) => [name, { ...input, type: this.#type(input.type) }]),
+        .filter(([name, { type }]) => {
+          return !this.#hidden.has(getNamedType(type)) && !this.#hidden.has(coordinateOf(name));
+        })
+        .map(([name, input]) => [name, { ...withoutLiteral(input), type: this.#type(input.type) }]),
     );
+  }
+
+  #directive(directive: GraphQLDirective): readonly GraphQLDirective[] {
+    const isHidden = ({ type }: GraphQLArgument) => this.#hidden.has(getNamedType(type));
+    if (directive.args.some((arg) => isRequiredArgument(arg) && isHidden(arg))) return [];
+    if (directive.args.every(({ type }) => this.#view(getNamedType(type)) === getNamedType(type)))
+      return [directive];
+    const { args, ...config } = directive.toConfig();
+    return [
+      new GraphQLDirective({ ...config, args: this.#inputs(args, (name) => `@${config.name}(${name}:)`) }),
+    ];
   }
 
   #type<T extends GraphQLType>(type: T): T {
@@ -226,23 +233,13 @@ class Visibility {
     if (isListType(type)) return new GraphQLList(this.#type(type.ofType)) as GraphQLType as T;
     return this.#view(type as GraphQLNamedType) as GraphQLType as T;
   }
+}
 
-  /** A value whose type the caller does not see is refused, as in the whole schema. */
-  #typeResolver(type: GraphQLAbstractType): { resolveType?: GraphQLTypeResolver<unknown, unknown> } {
-    const hidden = new Set(
-      this.#schema
-        .getPossibleTypes(type)
-        .filter((each) => this.#hidden.has(each))
-        .map(({ name }) => name),
-    );
-    if (hidden.size === 0) return {};
-    const resolveType = type.resolveType ?? defaultTypeResolver;
-    return {
-      resolveType: (...args) =>
-        settle(resolveType(...args), (name) => {
-          if (name === undefined || !hidden.has(name)) return name;
-          throw authError(this.#caller, 'this value');
-        }),
-    };
-  }
+/**
+ * Returns an input whose default cannot name hidden input fields: introspection of graphql 17 prints `default` as it was
+ * written, and `defaultValue` with the fields of the type.
+ */
+function withoutLiteral<T extends InputConfig>(input: T): T {
+  if (!('default' in input) || !isInputObjectType(getNamedType(input.type))) return input;
+  return { ...input, default: undefined, defaultValue: coerceInputValue(defaultOf(input), input.type) };
 }

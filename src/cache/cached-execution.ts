@@ -41,7 +41,7 @@ export function createCachedExecution(
     return getOrCreate(
       plans,
       prepared.operation,
-      () => new KeyPlan(prepared, schemaIdOf(prepared.schema), baseVary),
+      () => new KeyPlan(prepared, schemaIdOf(prepared.visible ?? prepared.schema), baseVary),
     );
   }
 

@@ -1,9 +1,6 @@
 import {
-  astFromValue,
   type FieldNode,
-  type GraphQLArgument,
   type GraphQLField,
-  type GraphQLInputField,
   type GraphQLInputType,
   type GraphQLInterfaceType,
   type GraphQLObjectType,
@@ -13,10 +10,8 @@ import {
   isInputObjectType,
   isInterfaceType,
   isObjectType,
-  Kind,
-  type ValueNode,
-  valueFromASTUntyped,
 } from 'graphql';
+import { defaultOf, literalValue } from '../execution/default-values.ts';
 import { directivesOf, type SchemaElement } from '../execution/directives.ts';
 import type { CachedOperation, ObjectTags } from '../execution/types.ts';
 import { formatValue, getOrCreate, isObject, isString, optionError } from '../options/rules.ts';
@@ -123,44 +118,6 @@ function inputValuesAt(
   if (field === undefined) return undefined;
   const member = value[name];
   return inputValuesAt(member === undefined ? defaultOf(field) : member, field.type, rest);
-}
-
-/** Like `valueFromASTUntyped`, with the text of integers that a number cannot represent, such as long ids. */
-function literalValue(node: ValueNode, variables: Variables): unknown {
-  switch (node.kind) {
-    case Kind.INT:
-      return Number.isSafeInteger(Number(node.value)) ? Number(node.value) : node.value;
-    case Kind.LIST:
-      return node.values.map((item) => literalValue(item, variables));
-    case Kind.OBJECT:
-      return Object.fromEntries(
-        node.fields.map(({ name, value }) => [name.value, literalValue(value, variables)]),
-      );
-    default:
-      return valueFromASTUntyped(node, variables);
-  }
-}
-
-const defaults = new WeakMap<GraphQLArgument | GraphQLInputField, unknown>();
-
-/** The default value of an argument or a member of an input object, as a client would send it. */
-function defaultOf(input: GraphQLArgument | GraphQLInputField): unknown {
-  if (!defaults.has(input)) defaults.set(input, readDefault(input));
-  return defaults.get(input);
-}
-
-/** graphql 17 has another member for default values, and keeps them as they were sent. */
-function readDefault(input: GraphQLArgument | GraphQLInputField): unknown {
-  const { defaultValue, default: newDefault } = input as {
-    readonly defaultValue?: unknown;
-    readonly default?: {
-      readonly value?: unknown;
-      readonly literal?: ValueNode;
-    };
-  };
-  if (newDefault !== undefined && newDefault.literal === undefined) return newDefault.value;
-  const literal = newDefault?.literal ?? astFromValue(defaultValue, input.type);
-  return literal == null ? undefined : literalValue(literal, {});
 }
 
 const objectTags = new WeakMap<GraphQLObjectType, Map<Field, ObjectTags>>();

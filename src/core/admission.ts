@@ -26,7 +26,7 @@ interface AdmissionChecks {
   /** The highest cost of one batch; undefined if costs are not limited. */
   readonly maxCost: number | undefined;
   /** Adds the checks of `auth`, `cost` and `budget` to the hook of `onOperation`. */
-  hookFor(hook: OperationHook | undefined): OperationHook | undefined;
+  hookFor(hook: OperationHook | undefined, settings: CoercionSettings): OperationHook | undefined;
 }
 
 /**
@@ -48,22 +48,29 @@ export function createAdmission(
   return {
     price: cost && ((operation, account) => createPrice(operation, cost, account)),
     maxCost: cost === undefined || cost.reportOnly ? undefined : cost.maxCost,
-    hookFor: (hook) =>
-      counted(options.usage, authorized(authorization, combine(checkCost, checkBudget, hook))),
+    hookFor: (hook, settings) =>
+      counted(options.usage, authorized(authorization, settings, combine(checkCost, checkBudget, hook))),
   };
 }
 
 /** Refuses what the caller may not run before all other checks. */
 function authorized(
   authorization: Authorization | undefined,
+  settings: CoercionSettings,
   hook: OperationHook | undefined,
 ): OperationHook | undefined {
   if (authorization === undefined) return hook;
-  return (prepared, inputs, source) =>
-    settle(
+  return (prepared, inputs, source) => {
+    const { visible } = prepared;
+    // Variables have names too: those of input fields.
+    const given =
+      visible && coerceVariables({ ...prepared, schema: visible }, inputs.variableValues, settings);
+    if (given !== undefined && 'errors' in given) return given;
+    return settle(
       authorization.authorize(prepared, inputs, source),
       (refusal) => refusal ?? hook?.(prepared, inputs, source) ?? ADMITTED,
     );
+  };
 }
 
 const ADMITTED: Admission = { extensions: undefined };
@@ -157,13 +164,14 @@ interface CoercionResult {
   readonly variableValues?: { readonly coerced: Values };
 }
 
+type CoercionSettings = Pick<EngineSettings, 'maxErrors' | 'hideSuggestions'>;
 type Values = Readonly<Record<string, unknown>>;
 
-/** Coerces the variables for the hook. The engine does it again, since most operations run without a hook. */
+/** Coerces the variables. The engine does it again, since most operations run without a hook and with the whole schema. */
 function coerceVariables(
   { schema, operation }: PreparedOperation,
   inputs: Record<string, unknown> | undefined,
-  { maxErrors, hideSuggestions }: EngineSettings,
+  { maxErrors, hideSuggestions }: CoercionSettings,
 ): RequestError | { readonly values: Values } {
   const definitions = operation.variableDefinitions ?? [];
   if (definitions.length === 0) return { values: {} };

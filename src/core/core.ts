@@ -179,7 +179,10 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     readsSource: readsSource(settings),
     contextFor: createContextFactory(context),
     operationHookFor: (onOperation = settings.onOperation) =>
-      bounded(admission.hookFor(createOperationHook(onOperation, engineSettings)), timeLimit),
+      bounded(
+        admission.hookFor(createOperationHook(onOperation, engineSettings), engineSettings),
+        timeLimit,
+      ),
     timeLimit,
     authorizeEvent: authorization?.authorizeEvent,
     maxCost: admission.maxCost,
@@ -259,14 +262,11 @@ function forCallers(
   authorization: Authorization | undefined,
   idempotency: Idempotency | undefined,
 ): SchemaOfRequest {
-  const choose = authorization?.schemaFor;
+  const choose = authorization?.schemaFor?.((schema) => idempotency?.withDirective(schema) ?? schema);
   if (choose === undefined) return source;
   return {
     schemaFor: (request, connectionParams, transport) =>
-      settle(
-        settle(source.schemaFor(request), (schema) => choose(schema, request, connectionParams, transport)),
-        (schema) => idempotency?.withDirective(schema) ?? schema,
-      ),
+      settle(source.schemaFor(request), (schema) => choose(schema, request, connectionParams, transport)),
     hasOneSchema: false,
   };
 }

@@ -6,6 +6,7 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
+import { executingSchema } from '../auth/caller-schemas.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
 import { refuse } from '../execution/graphql-error.ts';
 import type {
@@ -79,7 +80,7 @@ export function createPrepare(
   const createOperation = createOperationFactory(engine, settings, options);
   const { select, prepare: prepareOperation } = createOperationSelector(options, (operation) =>
     createOperation(operation, {
-      charge: (bytes) => valid.charge(operation.schema, operation.source, bytes),
+      charge: (bytes) => valid.charge(operation.visible ?? operation.schema, operation.source, bytes),
     }),
   );
   const queue = createLoadQueue<LoadedDocument | RequestError>();
@@ -346,15 +347,17 @@ export function createOperationSelector(
 }
 
 function findOperation(
-  schema: GraphQLSchema,
+  given: GraphQLSchema,
   { source, document, cost, timeout }: LoadedDocument,
   operationName: string | undefined,
 ): ValidatedOperation | RequestError {
   const operation = getOperationAST(document, operationName);
   if (operation !== null && operation !== undefined) {
     // graphql 17 has a validation rule for this; 16 fails when it executes the operation.
-    if (schema.getRootType(operation.operation) == null) return noRootType(operation);
-    return { schema, source, document, operation, cost, timeout };
+    if (given.getRootType(operation.operation) == null) return noRootType(operation);
+    const schema = executingSchema(given, operation.operation);
+    const visible = schema === given ? undefined : given;
+    return { schema, visible, source, document, operation, cost, timeout };
   }
   const message =
     operationName === undefined

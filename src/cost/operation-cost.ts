@@ -23,6 +23,7 @@ import {
   type ValueNode,
   valueFromASTUntyped,
 } from 'graphql';
+import { defaultOf } from '../execution/default-values.ts';
 import { fragmentsOf } from '../execution/document.ts';
 import { refusalError } from '../execution/graphql-error.ts';
 import type { ValidatedOperation } from '../execution/types.ts';
@@ -369,7 +370,7 @@ function sizeOf(
   given: unknown,
   [first, ...rest]: readonly string[],
 ): number | undefined {
-  const value = given === undefined ? defaultValueOf(definition) : given;
+  const value = given === undefined ? defaultOf(definition) : given;
   if (value === undefined || value === null) return undefined;
   if (first === undefined) return toSize(value, definition);
   const field = fieldsOf(definition.type)?.[first];
@@ -389,16 +390,6 @@ function toSize(value: unknown, { type }: InputDefinition): number {
     throw refusalError(`The size of a list is ${formatValue(value)}; it must be a number`, 'BAD_USER_INPUT');
   }
   return size;
-}
-
-/** graphql 17 has other members for default values, so those of SDL are read from it. */
-function defaultValueOf({ astNode, ...definition }: InputDefinition): unknown {
-  if (astNode?.defaultValue !== undefined) return valueFromASTUntyped(astNode.defaultValue);
-  const { defaultValue, default: input } = definition as {
-    readonly defaultValue?: unknown;
-    readonly default?: { readonly value?: unknown };
-  };
-  return defaultValue ?? input?.value;
 }
 
 /** Evaluates a slice size. */

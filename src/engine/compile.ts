@@ -39,6 +39,8 @@ import { type BufferPool, createBufferPool, StaticText, writeStatic } from './js
 /** One operation of one document, with the data that its compilation and execution need. */
 export interface Program {
   readonly schema: GraphQLSchema;
+  /** The schema that introspection shows. */
+  readonly visible: GraphQLSchema;
   readonly operation: OperationDefinitionNode;
   readonly errorMode: ErrorMode;
   readonly rootType: GraphQLObjectType;
@@ -68,7 +70,7 @@ const PART_SIZE = 512;
 
 /** Prepares an operation for compilation. */
 export function createProgram(
-  { schema, document, operation, errorMode }: ValidatedOperation,
+  { schema, visible = schema, document, operation, errorMode }: ValidatedOperation,
   settings: EngineSettings,
 ): Program {
   const fragments: Record<string, FragmentDefinitionNode> = Object.create(null);
@@ -81,6 +83,7 @@ export function createProgram(
   }
   return {
     schema,
+    visible,
     operation,
     errorMode,
     rootType,

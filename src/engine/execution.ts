@@ -336,13 +336,18 @@ function infoData(ex: Execution, plan: FieldPlan, path: ResponsePath): GraphQLRe
     returnType: plan.type,
     parentType: plan.parentType,
     path,
-    schema: program.schema,
+    schema: isIntrospection(plan) ? program.visible : program.schema,
     fragments: program.fragments,
     rootValue: ex.inputs.rootValue,
     operation: program.operation,
     variableValues: ex.variables,
   };
 }
+
+const isIntrospection = ({ definition, parentType }: FieldPlan): boolean =>
+  definition === graphql.SchemaMetaFieldDef ||
+  definition === graphql.TypeMetaFieldDef ||
+  graphql.isIntrospectionType(parentType);
 
 /** Executions that have one abort signal for their resolvers: usually one, several with deferred parts. */
 export interface AbortScope {

@@ -43,7 +43,7 @@ export function engineFromExecute(execute: ExecuteFunction): Engine {
     const { caching } = settings;
     const usesBatches = hasBatchResolvers(operation.schema);
     return executeOperation(operation, settings, (args, inputs) => {
-      const caller = callerOf(settings, inputs);
+      const caller = callerOf(settings, inputs, operation);
       if (caching === undefined && caller === undefined && !usesBatches) return run(args);
       return executeGuarded(run, args, { track: caching && createTracker(caching, inputs), caller });
     });
@@ -59,7 +59,7 @@ export const graphqlJs: Engine = (operation, settings) => {
   return executeOperation(operation, settings, (args, inputs) =>
     executeGuarded(executeNonIncremental, args, {
       track: caching && createTracker(caching, inputs),
-      caller: callerOf(settings, inputs),
+      caller: callerOf(settings, inputs, operation),
     }),
   );
 };
@@ -131,8 +131,11 @@ function outcomeFromReturned(
   return streamed ?? outcomeFromResult(result, settings, inputs);
 }
 
-const callerOf = ({ guards }: EngineSettings, inputs: ExecutionInputs): Caller | undefined =>
-  guards && { guards, inputs };
+const callerOf = (
+  { guards }: EngineSettings,
+  inputs: ExecutionInputs,
+  { visible }: ValidatedOperation,
+): Caller | undefined => guards && { guards, inputs, visible };
 
 /** Creates the tracker that counts fields and sets `info.cacheControl`. */
 function createTracker(
@@ -432,7 +435,7 @@ export const executeIncrementally: IncrementalEngine = (operation, settings, for
     };
     const result = executeGuarded(execute, args, {
       track,
-      caller: callerOf(settings, inputs),
+      caller: callerOf(settings, inputs, operation),
       readsLater: true,
     });
     return isThenable(result) ? result.then(onResult) : onResult(result);

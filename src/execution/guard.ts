@@ -41,6 +41,9 @@ import {
   isSpecifiedScalarType,
   locatedError,
   type OperationTypeNode,
+  SchemaMetaFieldDef,
+  TypeMetaFieldDef,
+  TypeNameMetaFieldDef,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import { getOrCreate, settle, stepOf } from '../options/rules.ts';
@@ -74,6 +77,8 @@ export const unattributedCalls = (): number => unattributed;
 export interface Caller {
   readonly guards: Guards;
   readonly inputs: ExecutionInputs;
+  /** As in `ValidatedOperation`. */
+  readonly visible: GraphQLSchema | undefined;
 }
 
 interface GuardedExecution {
@@ -100,7 +105,7 @@ export function executeGuarded<Result = MaybePromise<ExecutionResult>>(
   const { schema, fieldResolver, typeResolver } = args;
   const view = guardedSchema(schema, fieldResolver ?? defaultFieldResolver, { caller, readsLater });
   // Resolvers find the schema of their execution in `info`, also where asynchronous contexts are lost.
-  args.schema = caller === undefined ? view : Object.create(view, { [CALLER]: { value: caller } });
+  args.schema = caller === undefined ? view : schemaOfCaller(view, caller);
   args.typeResolver = guardedTypeResolver(typeResolver ?? defaultTypeResolver);
   if (track !== undefined) hasTrackers = true;
   const outer = openList;
@@ -111,6 +116,34 @@ export function executeGuarded<Result = MaybePromise<ExecutionResult>>(
     openList = outer;
   }
 }
+
+/** Returns a schema for one execution, whose introspection shows what the caller may see. */
+function schemaOfCaller(view: GraphQLSchema, caller: Caller): GraphQLSchema {
+  const { visible } = caller;
+  const own = { [CALLER]: { value: caller } };
+  if (visible === undefined) return Object.create(view, own);
+  const fieldOf = (type: GraphQLObjectType, name: string): Field | undefined =>
+    name === TypeNameMetaFieldDef.name ? TypeNameMetaFieldDef : type.getFields()[name];
+  return Object.create(view, {
+    ...own,
+    // graphql-js takes its own `__schema` and `__type` for this type, and the fields of the view for any other.
+    getQueryType: { value: () => undefined },
+    getField: { value: fieldOf },
+    getPossibleTypes: { value: (type: GraphQLAbstractType) => visible.getPossibleTypes(type) },
+  });
+}
+
+const visibleOf = ({ schema }: GraphQLResolveInfo): GraphQLSchema | undefined =>
+  (schema as WithCaller)[CALLER]?.visible;
+
+/** The fields of introspection for executions whose caller sees a part of the schema. */
+const INTROSPECTION: readonly Field[] = [
+  { ...SchemaMetaFieldDef, resolve: (_source, _args, _context, info) => visibleOf(info) },
+  {
+    ...TypeMetaFieldDef,
+    resolve: (_source, { name }, _context, info) => visibleOf(info)?.getType(String(name)),
+  },
+];
 
 /** Releases the source of a subscription that is opened after the signal was aborted: graphql 17 ignores it. Changes `args`. */
 export function guardSource(args: ExecutionArgs): void {
@@ -599,6 +632,7 @@ function objectView(type: GraphQLObjectType, resolversOf: ResolversOf, output: O
         type: output(field.type),
       };
     }
+    for (const field of INTROSPECTION) Object.defineProperty(created, field.name, { value: field });
     return created;
   };
   const isTypeOf: GraphQLIsTypeOfFn<unknown, unknown> = (value, context, info) =>

@@ -52,7 +52,10 @@ export type ErrorMode = 'NULL' | 'HALT' | undefined;
 
 /** One operation of a document that passed parsing, limits and validation. */
 export interface ValidatedOperation {
+  /** Executes the operation. */
   readonly schema: GraphQLSchema;
+  /** The part of `schema` whose names the caller may use, and that introspection shows; undefined for the whole one. */
+  readonly visible?: GraphQLSchema | undefined;
   /** The source text that the document was parsed from. */
   readonly source: string;
   readonly document: DocumentNode;

@@ -54,7 +54,7 @@ export class SubscriptionGroups {
   join(operation: LiveOperation, prepared: PreparedOperation, key: ShareKey): boolean {
     const name = groupNameOf(operation, key);
     if (name === undefined) return false;
-    const family = this.#familyOf(prepared.schema, name);
+    const family = this.#familyOf(prepared.visible ?? prepared.schema, name);
     const { cursors } = operation;
     family.live ??= this.#open(prepared, operation, family, cursors?.forSource({ after: undefined }));
     if (cursors?.after === undefined) {
