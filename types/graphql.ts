@@ -102,8 +102,11 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
   onOperation?: Hook<[operation: OperationDetails<Source>], MaybePromise<OperationDecision>> | undefined;
   /** Adds signed cursors to the results of subscriptions with a history; clients continue after them. @default none */
   cursors?: CursorOptions | undefined;
-  /** Enforces `@authenticated`, `@requiresScopes` and `@policy` of the schema. @default off */
-  auth?: AuthOptions<Source> | undefined;
+  /**
+   * Enforces `@authenticated`, `@requiresScopes` and `@policy` of the schema. Without it, a schema that has them is an
+   * error in development, and a warning in production; `false` says that a router in front enforces them. @default off
+   */
+  auth?: AuthOptions<Source> | false | undefined;
   /** Computes the cost of each operation from the schema's directives and refuses expensive ones. @default off */
   cost?: boolean | CostOptions | undefined;
   /** Limits the cost or the number of operations per client and time; more is 429. @default none */

@@ -82,7 +82,7 @@ type SchemaChoice = (
  * @throws TypeError (code `ERR_OPTION`) for a wrong option, or a wrong directive in the schema.
  */
 export function createAuthorization(given: unknown, schema: unknown): Authorization | undefined {
-  if (given === undefined) return undefined;
+  if (given === undefined || given === false) return undefined;
   const settings = resolveOptions(AUTH_OPTIONS, given, rules);
   if ((given as { readonly scopes?: unknown }).scopes === undefined)
     throw wrongOption(AUTH_OPTIONS, 'scopes', undefined, 'a function of the request');

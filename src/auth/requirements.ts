@@ -44,7 +44,8 @@ const NONE: Conditions = [];
 /** The arguments of the directives. */
 const DIRECTIVES = { authenticated: undefined, requiresScopes: 'scopes', policy: 'policies' } as const;
 type Name = keyof typeof DIRECTIVES;
-const NAMES = Object.keys(DIRECTIVES) as Name[];
+/** The names of the directives. */
+export const NAMES: readonly Name[] = Object.keys(DIRECTIVES) as Name[];
 
 const known = new WeakMap<GraphQLSchema, SchemaRequirements>();
 
@@ -77,11 +78,14 @@ export class SchemaRequirements {
 
   constructor(schema: GraphQLSchema) {
     this.#schema = schema;
-    refuse('the schema', { name: 'schema', ...pick(schema) }, schema);
-    assertImports({ name: 'schema', ...pick(schema) });
-    const types = Object.values(schema.getTypeMap()).filter((type) => !isIntrospectionType(type));
-    for (const type of types) this.#read(type);
-    for (const type of types) if (isObjectType(type)) this.#inheritArguments(type);
+    for (const { coordinate, element, hasEffect } of elementsOf(schema)) {
+      assertSpelling(coordinate, element, schema);
+      if (hasEffect) this.#add(coordinate, element);
+      else refuse(coordinate, element);
+    }
+    assertImports(schemaElement(schema));
+    for (const type of Object.values(schema.getTypeMap()))
+      if (isObjectType(type)) this.#inheritArguments(type);
   }
 
   /** Differs between schemas of which some element requires something else. */
@@ -136,23 +140,7 @@ export class SchemaRequirements {
     return [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()].includes(type);
   }
 
-  #read(type: GraphQLNamedType): void {
-    if (isUnionType(type) || isInputObjectType(type)) refuse(type.name, type, this.#schema);
-    else this.#add(type.name, type);
-    if (isEnumType(type)) {
-      for (const value of type.getValues()) refuse(`${type.name}.${value.name}`, value, this.#schema);
-    }
-    if (!('getFields' in type)) return;
-    for (const field of Object.values(type.getFields())) {
-      const coordinate = `${type.name}.${field.name}`;
-      this.#add(coordinate, field);
-      if (!('args' in field)) continue;
-      for (const arg of field.args) this.#add(`${coordinate}(${arg.name}:)`, arg);
-    }
-  }
-
   #add(coordinate: string, element: SchemaElement): void {
-    assertSpelling(coordinate, element, this.#schema);
     const conditions = union(
       NAMES.map((name) =>
         directivesOf(element, name).flatMap((given) => this.#conditionOf(coordinate, name, given) ?? []),
@@ -210,14 +198,50 @@ function listsOf(given: unknown): readonly (readonly string[])[] | undefined {
 
 const isName = (value: unknown): value is string => isString(value) && value !== '';
 
-const pick = ({ astNode, extensionASTNodes, extensions }: GraphQLSchema) => ({
+const schemaElement = ({ astNode, extensionASTNodes, extensions }: GraphQLSchema): SchemaElement => ({
+  name: 'schema',
   astNode,
   extensionASTNodes,
   extensions,
 });
 
-function refuse(coordinate: string, element: SchemaElement, schema: GraphQLSchema): void {
-  assertSpelling(coordinate, element, schema);
+/** An element of a schema that may have directives. */
+interface PlacedElement {
+  readonly coordinate: string;
+  readonly element: SchemaElement;
+  /** Whether a requirement of it can be enforced. */
+  readonly hasEffect: boolean;
+}
+
+function* elementsOf(schema: GraphQLSchema): Generator<PlacedElement> {
+  yield { coordinate: 'the schema', element: schemaElement(schema), hasEffect: false };
+  for (const { name, args } of schema.getDirectives())
+    for (const element of args) yield { coordinate: `@${name}(${element.name}:)`, element, hasEffect: false };
+  for (const type of Object.values(schema.getTypeMap())) {
+    if (isIntrospectionType(type)) continue;
+    const hasEffect = !isUnionType(type) && !isInputObjectType(type);
+    yield { coordinate: type.name, element: type, hasEffect };
+    for (const element of isEnumType(type) ? type.getValues() : [])
+      yield { coordinate: `${type.name}.${element.name}`, element, hasEffect: false };
+    for (const element of 'getFields' in type ? Object.values(type.getFields()) : []) {
+      const coordinate = `${type.name}.${element.name}`;
+      yield { coordinate, element, hasEffect: true };
+      for (const arg of 'args' in element ? element.args : [])
+        yield { coordinate: `${coordinate}(${arg.name}:)`, element: arg, hasEffect: true };
+    }
+  }
+}
+
+/** The first use of some directives in a schema, such as "@policy on Query.a"; undefined if there is none. */
+export function findDirective(schema: GraphQLSchema, names: readonly string[]): string | undefined {
+  for (const { coordinate, element } of elementsOf(schema)) {
+    const name = names.find((each) => directivesOf(element, each).length > 0);
+    if (name !== undefined) return `@${name} on ${coordinate}`;
+  }
+  return undefined;
+}
+
+function refuse(coordinate: string, element: SchemaElement): void {
   const name = NAMES.find((each) => directivesOf(element, each).length > 0);
   if (name === undefined) return;
   throw wrongUse(
@@ -243,7 +267,7 @@ function assertSpelling(coordinate: string, element: SchemaElement, schema: Grap
     const own = NAMES.find((each) => name.endsWith(`__${each}`));
     if (own !== undefined)
       throw wrongUse(coordinate, `@${name} requires nothing; import "@${own}" with @link and use @${own}`);
-    if ((NAMES as string[]).includes(name) || schema.getDirective(name) != null) continue;
+    if ((NAMES as readonly string[]).includes(name) || schema.getDirective(name) != null) continue;
     const meant = closest(name, NAMES);
     if (meant !== undefined) throw wrongUse(coordinate, `@${name} is unknown; did you mean @${meant}?`);
   }

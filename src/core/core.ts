@@ -32,6 +32,7 @@ import {
   type ReplaceListener,
   type ReplaceSteps,
 } from './schema.ts';
+import { createProtectionCheck } from './unenforced.ts';
 
 /** Returns the context value of a request, a connection or an operation. */
 export type ContextFactory = (
@@ -159,7 +160,7 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
   const { formatErrors } = engineSettings;
   const timeLimit = engineSettings.timeLimitOf?.(undefined);
   const { context, rootValue } = settings;
-  const source = schemaSource(scope, schema, idempotency);
+  const source = schemaSource(scope, schema, settings, idempotency);
   const options = withRule(settings, idempotency);
   const { replaceable } = source;
   const documents = createCoreDocuments({ schema: source.one ?? schema, options, engineSettings, report });
@@ -310,9 +311,14 @@ function checkSchema(
 function schemaSource(
   scope: OptionScope,
   schema: unknown,
+  settings: CoreSettings,
   idempotency: Idempotency | undefined,
 ): SchemaSource {
-  const served = (given: GraphQLSchema): GraphQLSchema => idempotency?.withDirective(given) ?? given;
+  const assertProtected = createProtectionCheck(scope, settings);
+  const served = (given: GraphQLSchema): GraphQLSchema => {
+    assertProtected(given);
+    return idempotency?.withDirective(given) ?? given;
+  };
   if (typeof schema !== 'function') {
     if (!(schema instanceof GraphQLSchema)) throw notASchema(scope, schema);
     assertValidSchema(schema);

@@ -156,7 +156,10 @@ const coreRules: Rules<
   ),
   onOperation: optionalFunction(),
   cursors: group('an object with a key'),
-  auth: group('an object such as { scopes: (req) => req.auth?.scopes ?? null }'),
+  auth: group(
+    'an object such as { scopes: (req) => req.auth?.scopes ?? null }, or false if a router in front enforces the directives',
+    (value) => value === false,
+  ),
   cost: group('a boolean, or an object such as { maxCost: 500 }', isBoolean),
   budget: group('an object such as { limit: 5000, window: 60_000 }'),
   introspection: rule<CoreSettings['introspection']>(

@@ -169,6 +169,11 @@ export function noteUnsupportedVersion(version: string, supported: string): void
   );
 }
 
+/** Logs, once per process, that a protection is declared and not enforced. */
+export function noteProtection(owner: string, problem: string): void {
+  notice(problem, `${owner}: ${problem}`);
+}
+
 /** Logs, once per process, that the page of `inspect` is off. */
 export function noteInspectOff(): void {
   notice('inspect', 'NODE_ENV is not development, so inspect is off. It needs the option "guard"');

@@ -24,7 +24,7 @@ const schemaFor: AuthOptions['schemaFor'] = (scopes, whole) => visibleSchema(who
 /** Serves a schema with parts for callers. Reports of errors fail the test. */
 async function create(
   of: GraphQLSchema,
-  { auth, ...options }: GraphQLOptions & { auth?: Partial<AuthOptions> },
+  { auth, ...options }: Omit<GraphQLOptions, 'auth'> & { auth?: Partial<AuthOptions> },
 ): Promise<Service> {
   const reports: unknown[] = [];
   const service = await serve(
@@ -43,7 +43,7 @@ async function create(
 const build = (sdl: string): GraphQLSchema => buildSchema(authTypeDefs + sdl);
 const ADMIN = '@requiresScopes(scopes: [["admin"]])';
 
-const ENGINES: Record<string, GraphQLOptions> = {
+const ENGINES: Record<string, Pick<GraphQLOptions, 'engine'>> = {
   compiled: { engine: 'compiled' },
   'graphql-js': { engine: 'graphql-js' },
   'a function': { engine: (args: ExecutionArgs) => graphql.execute(args) as graphql.ExecutionResult },
