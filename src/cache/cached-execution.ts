@@ -4,7 +4,7 @@ import type { CachePolicy } from '../../types/caching.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { Compression } from '../compress/results.ts';
 import type { GraphQLCore } from '../core/core.ts';
-import type { ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
+import { type ExecutionOutcome, type PreparedOperation, withRest } from '../execution/types.ts';
 import type { Exchange, RequestInputs, ResultCaching } from '../graphql/request.ts';
 import type { Coding } from '../http/codings.ts';
 import { GRAPHQL_TYPE } from '../http/negotiation.ts';
@@ -105,7 +105,7 @@ async function executeMutation(
   }
   if (outcome.kind === 'refused' || caching === undefined) return outcome;
   const { rest } = outcome;
-  const settled = rest === undefined ? outcome : { ...outcome, rest: invalidateRest(rest, caching) };
+  const settled = rest === undefined ? outcome : withRest(outcome, invalidateRest(rest, caching));
   if (caching.tags().length > 0) await caching.invalidate();
   return settled;
 }

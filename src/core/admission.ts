@@ -215,7 +215,7 @@ const wrongDecision = (decision: unknown): TypeError =>
  */
 export function withExtensions(outcome: ExecutionOutcome, extensions: string | undefined): ExecutionOutcome {
   if (extensions === undefined) return outcome;
-  const { kind, body, rest, status, extensions: own } = outcome;
+  const { kind, body, rest, status, isMasked = false, extensions: own } = outcome;
   const extended = own === undefined ? append(body, extensions) : merge(body, own, extensions);
   outcome.release?.();
   return {
@@ -223,6 +223,7 @@ export function withExtensions(outcome: ExecutionOutcome, extensions: string | u
     body: extended,
     rest,
     status,
+    isMasked,
     // Some outcomes create their errors when they are read.
     get errors() {
       return outcome.errors;

@@ -179,10 +179,18 @@ export interface ExecutionOutcome {
   readonly isMasked?: boolean;
 }
 
-/** Returns an outcome with another `rest`. Some outcomes create their errors when they are read. */
+/**
+ * Returns an outcome with another `rest`. Some outcomes create their errors when they are read: a spread would read them,
+ * or lose the getter of a class.
+ */
 export const withRest = (outcome: ExecutionOutcome, rest: RemainingResults): ExecutionOutcome => ({
-  ...outcome,
+  kind: outcome.kind,
+  body: outcome.body,
+  release: outcome.release,
   rest,
+  extensions: outcome.extensions,
+  status: outcome.status,
+  isMasked: outcome.isMasked === true,
   get errors() {
     return outcome.errors;
   },

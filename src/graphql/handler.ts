@@ -23,6 +23,7 @@ import {
   type PreparedOperation,
   type RemainingResults,
   type RequestError,
+  withRest,
 } from '../execution/types.ts';
 import { createGraphiQL } from '../graphiql/handler.ts';
 import { CLIENT_ABORTED, drainRequest } from '../http/body.ts';
@@ -558,7 +559,7 @@ const publish = (operation: ObservedOperation): void => events.operation.publish
 function endWith(operation: ObservedOperation, result: Result): Result {
   if (result === STREAMED) return result;
   if ('rest' in result && result.rest !== undefined) {
-    return { ...result, rest: endAfter(operation, result.rest) };
+    return withRest(result, endAfter(operation, result.rest));
   }
   if (!('kind' in result)) operation.fail(result.errors);
   operation.end();

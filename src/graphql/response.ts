@@ -84,12 +84,7 @@ export function createResponseFactory(
     cause: GraphQLResponse['cause'] & Pick<ExecutionOutcome, 'isMasked'>,
   ): GraphQLResponse {
     const extensions = cause.isMasked === true ? NO_EXTENSIONS : httpExtensionsOf(cause.errors);
-    const status = chosenStatus(exchange, {
-      status: extensions.status ?? defaultStatus,
-      type,
-      kind: cause.kind ?? 'refused',
-      errors: cause.errors,
-    });
+    const status = chosenStatus(exchange, extensions.status ?? defaultStatus, type, cause);
     return { status, type: typeFor(status, type), body, headers: extensions.headers, cause };
   }
 
@@ -107,7 +102,7 @@ export function createResponseFactory(
     }
     const { kind, body, release } = result;
     if (kind === 'data') {
-      const status = chosenStatus(exchange, { status: 200, type, kind, errors: [] });
+      const status = chosenStatus(exchange, 200, type, result);
       return { status, type, body, release, headers: undefined, cause: result };
     }
     const status =
@@ -153,11 +148,12 @@ function withChallenge({ res }: Exchange, response: GraphQLResponse): GraphQLRes
 function createStatusChoice(
   core: GraphQLCore,
   choose: HttpSettings['statusCodes'],
-): (exchange: Exchange, response: ResponseStatus) => number {
-  if (typeof choose !== 'function') return (_, { status }) => status;
-  return (exchange, response) => {
+): (exchange: Exchange, status: number, type: string, cause: GraphQLResponse['cause']) => number {
+  if (typeof choose !== 'function') return (_, status) => status;
+  return (exchange, status, type, { kind = 'refused', errors }) => {
     try {
-      const chosen = assertSync(choose(response), GRAPHQL_OPTIONS, 'statusCodes') ?? response.status;
+      const response: ResponseStatus = { status, type, kind, errors };
+      const chosen = assertSync(choose(response), GRAPHQL_OPTIONS, 'statusCodes') ?? status;
       if (Number.isInteger(chosen) && chosen >= 200 && chosen < 600) return chosen;
       throw wrongReturnValue(
         GRAPHQL_OPTIONS,
@@ -167,7 +163,7 @@ function createStatusChoice(
       );
     } catch (error) {
       core.reportError(error, originOf(exchange));
-      return response.status;
+      return status;
     }
   };
 }
@@ -329,7 +325,9 @@ function publish({ req, res, started }: Exchange, status: number, cause: GraphQL
     req,
     res,
     status,
-    errors: cause.errors,
+    get errors() {
+      return cause.errors;
+    },
     duration: started === 0 ? 0 : performance.now() - started,
   });
 }

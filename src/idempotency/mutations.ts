@@ -351,10 +351,11 @@ function refuse(
 }
 
 /** The text that is stored: what the errors say about the response, and the body. Undefined if it cannot be stored. */
-function toStored({ kind, body, errors, rest, isMasked }: ExecutionOutcome): string | undefined {
+function toStored(outcome: ExecutionOutcome): string | undefined {
+  const { kind, body } = outcome;
   // A function of the option `engine` has returned a stream.
-  if (rest !== undefined) return undefined;
-  const visible = isMasked === true ? [] : errors.filter(isPublicError);
+  if (outcome.rest !== undefined) return undefined;
+  const visible = outcome.isMasked === true ? [] : outcome.errors.filter(isPublicError);
   const http = visible.map(({ extensions }) => extensions['http']).filter((value) => value !== undefined);
   const result = `${JSON.stringify({ kind, http })}\n${body.toString()}`;
   return result.length > MAX_RESULT_LENGTH ? undefined : result;
