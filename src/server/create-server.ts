@@ -5,6 +5,7 @@ import type { Http2Server, Http2ServerRequest, IncomingHttpHeaders, ServerHttp2S
 import type * as https from 'node:https';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
+import { setImmediate } from 'node:timers';
 import type {
   App,
   Http2App,
@@ -248,7 +249,8 @@ class StreamSocket extends Duplex {
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    this.#stream.destroy();
+    // Not within an event of the stream: see `releaseLater`.
+    setImmediate(() => this.#stream.destroy());
     done(error);
   }
 
@@ -288,7 +290,7 @@ function releaseResetStreams(server: Pick<Http2Server, 'on'>): void {
   const streams = new Set<ServerHttp2Stream>();
   let timer: NodeJS.Timeout | undefined;
   const search = (): void => {
-    for (const stream of streams) if (stream.closed && stream.state.state === UNKNOWN) stream.destroy();
+    for (const stream of streams) releaseIfReset(stream);
     if (streams.size > 0) timer?.refresh();
     else timer = undefined;
   };
@@ -300,10 +302,19 @@ function releaseResetStreams(server: Pick<Http2Server, 'on'>): void {
     streams.add(stream);
     timer ??= setTimeout(search, SEARCH_INTERVAL).unref();
     // 'aborted' is emitted unless the response has ended.
-    stream.on('aborted', destroy).on('close', forget);
+    stream.on('aborted', releaseLater).on('close', forget);
   });
 }
 
-function destroy(this: ServerHttp2Stream): void {
-  this.destroy();
+/**
+ * `close` of a stream emits 'aborted' before it sends RST_STREAM. A stream that is destroyed there is never reset, and
+ * nghttp2 asks for its bytes for ever.
+ */
+function releaseLater(this: ServerHttp2Stream): void {
+  setImmediate(releaseIfReset, this);
+}
+
+/** Destroys a stream that nghttp2 has forgotten. */
+function releaseIfReset(stream: ServerHttp2Stream): void {
+  if (!stream.destroyed && stream.closed && stream.state.state === UNKNOWN) stream.destroy();
 }
