@@ -219,12 +219,18 @@ async function start(source: StaticSource, { res }: FileRequest, plan: StreamPla
       await chunks.return(undefined);
     }
   };
+  const body = Readable.from(rest(), { objectMode: false });
+  // Middleware that collects the body sends the headers later.
+  let hasWritten = false;
+  body.once('data', () => {
+    hasWritten = true;
+  });
   try {
-    await pipeline(Readable.from(rest(), { objectMode: false }), res, { end: false });
+    await pipeline(body, res, { end: false });
     res.end();
   } catch (error) {
     // The client must not take the response for complete.
-    if (!res.headersSent) throw error;
+    if (!hasWritten && !res.headersSent) throw error;
     destroyIncomplete(res, isAborted(res) || error instanceof ChangedError ? undefined : error);
   }
 }
@@ -312,12 +318,12 @@ async function hashAll(source: StaticSource, path: string, size: number): Promis
 
 /**
  * Iterates over bytes, whether they are in one piece or a stream. Large chunks are split: they would fill the memory
- * of an HTTP/2 session. Text is not converted to bytes: its length is not the number of its bytes.
+ * of an HTTP/2 session. Empty ones are left out, so that a response begins with bytes. Text is not converted to bytes: its length is not the number of its bytes.
  */
 async function* chunksOf(bytes: SourceBytes): AsyncGenerator<Uint8Array> {
   for await (const chunk of types.isUint8Array(bytes) ? [bytes] : bytes) {
     if (!types.isUint8Array(chunk)) throw wrongBytes(chunk);
-    for (let start = 0; start === 0 || start < chunk.length; start += HTTP2_CHUNK)
+    for (let start = 0; start < chunk.length; start += HTTP2_CHUNK)
       yield chunk.length <= HTTP2_CHUNK ? chunk : chunk.subarray(start, start + HTTP2_CHUNK);
   }
 }

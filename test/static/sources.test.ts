@@ -1,12 +1,14 @@
 import { rmSync } from 'node:fs';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { brotliCompressSync } from 'node:zlib';
+import { createServer } from '../../middleware/server.ts';
 import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import type { StaticSource } from '../../types/sources.ts';
 import { descriptorsIn } from '../descriptors.ts';
+import { requestHttp2, serving } from '../exchange.ts';
 import { until } from '../until.ts';
 import { bare, get, listen, makeFolder, put, rawGet } from './fixture.ts';
 import { SOURCES, streamsOf } from './source-makers.ts';
@@ -214,6 +216,47 @@ describe('sources of the user', () => {
       }
     },
   );
+
+  it('staticFiles adds no listeners to a response for each retry of a source that has no bytes', async () => {
+    let response: ServerResponse | undefined;
+    const counts: (number | undefined)[] = [];
+    const source: StaticSource = {
+      stat: () => ({ size: 100, version: '1' }),
+      open() {
+        counts.push(response?.listenerCount('close'));
+        return Buffer.alloc(0);
+      },
+      list: () => [],
+    };
+    const serve = bare(staticFiles(source, { cache: false, etag: 'stat' }));
+    const app = (req: IncomingMessage, res: ServerResponse): void => {
+      response = res;
+      serve(req, res);
+    };
+    await serving(createServer(app, { http2: true }), async (port) => {
+      expect((await requestHttp2(port, { path: '/a.txt' })).status).toBe(503);
+    });
+    expect(new Set(counts)).toEqual(new Set([counts[0]]));
+  });
+
+  it('staticFiles destroys the connection when a file of a source changes while middleware collects its body', async () => {
+    const files = memoryFiles({ 'a.bin': Buffer.alloc(3_000_000, 'a') });
+    const serve = bare(staticFiles(files, { cache: false }));
+    let isChanged = false;
+    const port = await listen((req, res) => {
+      const { end } = res;
+      const chunks: Buffer[] = [];
+      res.write = ((chunk: Buffer) => {
+        if (chunks.push(chunk) === 2 && !isChanged) files.set('a.bin', Buffer.alloc(3_000_000, 'b'));
+        isChanged ||= chunks.length === 2;
+        return true;
+      }) as never;
+      res.end = (() => end.call(res, Buffer.concat(chunks), 'utf8')) as never;
+      serve(req, res);
+    });
+    await expect(get(port, '/a.bin')).rejects.toMatchObject({ code: 'ECONNRESET' });
+    expect((await get(port, '/a.bin')).body.equals(Buffer.alloc(3_000_000, 'b'))).toBe(true);
+  });
 
   it('staticFiles destroys the connection if the source fails after the headers', async () => {
     const source: StaticSource = {
