@@ -28,8 +28,6 @@ import {
   failResponse,
   isAborted,
   isFinished,
-  lastSegment,
-  mountSegmentWithoutSlash,
   type NotServed,
   passThrough,
   type RequestTriple,
@@ -154,8 +152,7 @@ function acceptPath(request: RequestTriple, settings: StaticSettings): string | 
     return void passThrough(request, { reason: 'a dotfile', status }, settings);
   }
   if (settings.html) {
-    const mount = path === '/' && settings.redirect ? mountSegmentWithoutSlash(request.req) : undefined;
-    return mount === undefined ? path : void redirectToSlash(request, mount);
+    return path === '/' && settings.redirect && redirectToSlash(request) ? undefined : path;
   }
   return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
 }
@@ -247,11 +244,18 @@ function respond(request: FileRequest, error: unknown, result: LoadResult | unde
   else if (result.kind === 'busy') sendUnavailable(request);
   else if (request.original !== undefined) sendOriginal(request, request.original);
   else if (result.kind === 'not-found') respondNotFound(request, result);
-  else if (request.context.settings.redirect) redirectToSlash(request, lastSegment(request.entry.urlPath));
+  else if (request.context.settings.redirect) respondWithFolder(request);
   else respondNotFound(request, { reason: 'a directory' });
 }
 
 /** Sends the file whose variant has disappeared after it was selected. */
+/** Redirects to the folder. If the client has asked for one, middleware has removed its slash: then it is served here. */
+function respondWithFolder(request: FileRequest): void {
+  if (redirectToSlash(request)) return;
+  request.entry = request.context.cache.getOrCreate(`${request.entry.urlPath}/`);
+  serve(request);
+}
+
 function sendOriginal(request: FileRequest, original: CacheEntry): void {
   request.res.removeHeader('Content-Location');
   request.original = undefined;

@@ -5,15 +5,10 @@ import { addVary, type Headers, writeReply } from '../http/reply.ts';
 import { etagOfBytes } from './hash.ts';
 import type { Files } from './load.ts';
 import type { StaticSettings } from './options.ts';
-import {
-  isFinished,
-  mountSegmentWithoutSlash,
-  presetStatus,
-  type RequestTriple,
-  redirectToSlash,
-  sendStatus,
-} from './respond.ts';
-import { readFolder, type TreeEntry } from './tree.ts';
+import { requestedPath } from './path.ts';
+import { isFinished, presetStatus, type RequestTriple, redirectToSlash, sendStatus } from './respond.ts';
+import { isRacilyClean } from './root.ts';
+import { isReachable, statNames, type TreeEntry } from './tree.ts';
 
 // A longer list is cut: each entry costs a stat.
 const MAX_ENTRIES = 1000;
@@ -60,11 +55,10 @@ export class Listings {
     const folder = await this.#read(urlPath);
     if (folder === undefined) return false;
     if (isFinished(res)) return true;
-    const mount = urlPath === '/' ? mountSegmentWithoutSlash(req) : undefined;
-    if (mount !== undefined) {
-      redirectToSlash(request, mount);
-      return true;
-    }
+    if (redirectToSlash(request)) return true;
+    const asked = requestedPath(req);
+    // Middleware may have given the folder another name than the client has for it.
+    const shown = asked.endsWith(urlPath) ? urlPath : asked;
     const isJson = negotiate(req.headers.accept).type === 'application/json';
     const body = Buffer.from(isJson ? asJson(urlPath, folder) : asPage(urlPath, folder));
     const tag = await etagOfBytes(body);

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { extname } from 'node:path';
 import type { ConnectRequest } from '../../types/connect.ts';
-import { decodePart } from '../http/routing.ts';
+import { decodePart, pathOf } from '../http/routing.ts';
 
 /** The reason why a request target is refused, with the status that `send` has for it. */
 interface Refusal {
@@ -36,6 +36,21 @@ export function targetOf({ url = '', originalUrl }: Pick<ConnectRequest, 'url' |
     ? url.replace(/\p{Surrogate}/gu, ENCODED_REPLACEMENT).replace(UNPRINTABLE_TEXT, encodeURIComponent)
     : url;
 }
+
+/**
+ * The decoded path that the client asked for, from which its references start: middleware may have rewritten `url`.
+ * Empty if it is no printable path.
+ */
+export function requestedPath({
+  url,
+  originalUrl = url,
+}: Pick<ConnectRequest, 'url' | 'originalUrl'>): string {
+  const path = pathOf(originalUrl);
+  return (UNPRINTABLE.test(path) ? undefined : decodePart(path)) ?? '';
+}
+
+/** The last segment of a path; empty if the path ends with a slash. */
+export const segmentOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 
 /**
  * Parses a request target. Only the canonical spelling of a path is accepted and nothing is normalised: no

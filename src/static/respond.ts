@@ -35,6 +35,8 @@ import { isPublicAndImmutable } from './dictionaries.ts';
 import type { FileRequest } from './handler.ts';
 import { isCompressibleType } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
+import { requestedPath, segmentOf } from './path.ts';
+
 /** A range of the file, and the bytes that precede it in the response. */
 export interface Section extends ByteRange {
   readonly before: Buffer | undefined;
@@ -122,12 +124,12 @@ function selectCreated(
     : createdCodings.select(req, hasOtherEtag);
 }
 
-function sendRepresentation(
-  request: FileRequest,
 /** Whether the file is still public and immutable: other code may have set another `Cache-Control`. */
 const allowsDictionaries = (res: ServerResponse, preset: PresetHeaders): boolean =>
   !preset?.includes('cache-control') || isPublicAndImmutable(String(res.getHeader('Cache-Control')));
 
+function sendRepresentation(
+  request: FileRequest,
   representation: Representation,
   preset: PresetHeaders,
 ): StreamPlan | undefined {
@@ -182,12 +184,12 @@ function effectiveValidators(
   };
 }
 
-/** Returns the ranges to send; undefined for the whole file. Range is defined for GET only (RFC 9110 §14.2). */
-function requestedRanges(
 /** The type of the file, which earlier middleware or `setHeaders` may have replaced. */
 const effectiveType = (res: ServerResponse, { type }: Metadata): string =>
   String(res.getHeader('Content-Type') ?? type);
 
+/** Returns the ranges to send; undefined for the whole file. Range is defined for GET only (RFC 9110 §14.2). */
+function requestedRanges(
   { req, res }: FileRequest,
   { metadata }: Representation,
   validators: Validators,
@@ -372,9 +374,9 @@ export function setResponseHeaders(
     const name = headers[i] as string;
     const value = headers[i + 1] as string;
     if (name === 'Vary') addVary(res, value);
+    else if (name === 'Use-As-Dictionary' && !allowsDictionaries(res, preset)) continue;
     else if (isFraming(name) || !preset.includes(name.toLowerCase())) res.setHeader(name, value);
   }
-    else if (name === 'Use-As-Dictionary' && !allowsDictionaries(res, preset)) continue;
 }
 
 /** Removes what other code has set for the file, from an error. */
@@ -454,30 +456,19 @@ function errorFor({ status = 404, error }: NotServed): Error {
 }
 
 const SAFE_QUERY = /^\?[\x21-\x7e]*$/;
-const SAFE_SEGMENT = /^[\w\-.~%!$&'()*+,;=:@]+$/;
 
 /**
- * Redirects to `segment/`. The location is relative and consists of one segment of a path that resolved, so
- * it cannot lead to another host, whatever the request line contains.
+ * Redirects to the requested path with a slash; false if it has one already. The location is relative and consists of one
+ * segment, so it cannot lead to another host, whatever the request line contains.
  */
-export function redirectToSlash(request: Pick<RequestTriple, 'req' | 'res'>, segment: string): void {
-  const url = request.req.url ?? '';
-  const query = url.includes('?') ? url.slice(url.indexOf('?')) : '';
-  sendStatus(request, 301, { Location: `./${segment}/${SAFE_QUERY.test(query) ? query : ''}` });
-}
-
-/** The last segment of a decoded URL path, percent-encoded. */
-export function lastSegment(urlPath: string): string {
-  return encodeURIComponent(urlPath.slice(urlPath.lastIndexOf('/') + 1));
-}
-
-/** The last segment of the mount path, if the request named the mount path without a slash at the end. */
-export function mountSegmentWithoutSlash(req: ConnectRequest): string | undefined {
-  const { originalUrl } = req;
-  if (originalUrl === undefined || originalUrl === req.url) return undefined;
-  const path = originalUrl.split('?', 1)[0] as string;
-  const segment = path.slice(path.lastIndexOf('/') + 1);
-  return SAFE_SEGMENT.test(segment) && !/^\.{1,2}$/.test(segment) ? segment : undefined;
+export function redirectToSlash(request: Pick<RequestTriple, 'req' | 'res'>): boolean {
+  const { url = '', originalUrl = url } = request.req;
+  const segment = segmentOf(requestedPath(request.req));
+  if (/^\.{0,2}$/.test(segment)) return false;
+  const query = originalUrl.includes('?') ? originalUrl.slice(originalUrl.indexOf('?')) : '';
+  const location = `./${encodeURIComponent(segment)}/${SAFE_QUERY.test(query) ? query : ''}`;
+  sendStatus(request, 301, { Location: location });
+  return true;
 }
 
 /** Responds with a status and its name as the body, which contains nothing from the request. */

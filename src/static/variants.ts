@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { ConnectRequest } from '../../types/connect.ts';
 import type { Variant as VariantName } from '../../types/static.ts';
 import { acceptedTypes } from '../http/negotiation.ts';
 import { addVary } from '../http/reply.ts';
@@ -7,8 +7,7 @@ import type { FileRequest } from './handler.ts';
 import type { Dependency, Files } from './load.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
-import { hasDotSegment, isServedName } from './path.ts';
-import { mountSegmentWithoutSlash } from './respond.ts';
+import { hasDotSegment, isServedName, requestedPath, segmentOf } from './path.ts';
 import { isPermissionError, withOpen } from './root.ts';
 
 /** A file beside another one that shows the same in another format. */
@@ -67,7 +66,7 @@ async function fileAt(files: Files, path: string): ReturnType<Files['stat']> {
 /** The rules of a request path hold for a path that is derived from one. */
 function mayBeServed(path: string, settings: StaticSettings): boolean {
   if (settings.dotfiles !== 'allow' && hasDotSegment(path)) return false;
-  return isServedName(path.slice(path.lastIndexOf('/') + 1), settings);
+  return isServedName(segmentOf(path), settings);
 }
 
 /** Whether a file can be opened, and is not outside the root. */
@@ -94,11 +93,14 @@ export function selectVariant({ req, res, entry }: FileRequest, file: LoadedFile
   addVary(res, 'Accept');
   const best = bestOf(variants, essenceOf(uncompressed.metadata.type), req.headers.accept);
   if (best !== undefined) {
-    res.setHeader('Content-Location', referenceTo(best, req, entry.urlPath));
+    const reference = referenceTo(best, req, entry.urlPath);
+    if (reference !== undefined) res.setHeader('Content-Location', reference);
     return best;
   }
   for (const variant of variants.filter(({ type }) => type === 'text/markdown')) {
-    const link = `<${referenceTo(variant, req, entry.urlPath)}>; rel="alternate"; type="text/markdown"`;
+    const reference = referenceTo(variant, req, entry.urlPath);
+    if (reference === undefined) continue;
+    const link = `<${reference}>; rel="alternate"; type="text/markdown"`;
     const given = res.getHeader('Link');
     res.setHeader('Link', given === undefined ? link : [given, link].flat().map(String));
   }
@@ -124,13 +126,17 @@ function bestOf(
   return best?.type === original ? undefined : best;
 }
 
-/** A reference from the URL of a request to a file beside the file that it names. It is right behind every proxy. */
-function referenceTo({ path }: Variant, req: IncomingMessage, urlPath: string): string {
-  const name = encodeURIComponent(path.slice(path.lastIndexOf('/') + 1));
-  const mount = urlPath === '/' ? mountSegmentWithoutSlash(req) : undefined;
-  if (mount !== undefined) return `./${mount}/${name}`;
-  const hasExtraSlash = !urlPath.endsWith('/') && /^[^?]*\/(?:\?|$)/.test(req.url ?? '');
-  return `${hasExtraSlash ? '../' : './'}${name}`;
+/**
+ * A reference from the URL that the client asked for to a file beside the one that it names: it is right behind every proxy.
+ * Undefined if middleware has given the request another name, beside which the client finds nothing.
+ */
+function referenceTo({ path }: Variant, req: ConnectRequest, urlPath: string): string | undefined {
+  const name = encodeURIComponent(segmentOf(path));
+  const asked = requestedPath(req);
+  const served = segmentOf(urlPath);
+  if (segmentOf(asked) === served) return `./${name}`;
+  if (served === '') return `./${encodeURIComponent(segmentOf(asked))}/${name}`;
+  return asked.endsWith('/') && segmentOf(asked.slice(0, -1)) === served ? `../${name}` : undefined;
 }
 
 const essenceOf = (type: string): string => type.split(';', 1)[0] as string;
