@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import { checkPreconditions } from '../http/conditions.ts';
 import { createNegotiator } from '../http/negotiation.ts';
 import { addVary, type Headers, writeReply } from '../http/reply.ts';
 import { etagOfBytes } from './hash.ts';
-import type { Files } from './load.ts';
+import type { Dependency, Files, FolderName } from './load.ts';
 import type { StaticSettings } from './options.ts';
 import { requestedPath } from './path.ts';
 import { isFinished, presetStatus, type RequestTriple, redirectToSlash, sendStatus } from './respond.ts';
@@ -12,6 +13,12 @@ import { isReachable, statNames, type TreeEntry } from './tree.ts';
 
 // A longer list is cut: each entry costs a stat.
 const MAX_ENTRIES = 1000;
+// Folders whose names are kept.
+const MAX_FOLDERS = 64;
+// Milliseconds for which names are kept: a folder above may have been moved out of the root.
+const KNOWN_FOR = 60_000;
+// Names that are compared without a pause, which takes about a millisecond.
+const SLICE = 1000;
 const TYPES = ['text/html', 'application/json'];
 const negotiate = createNegotiator(TYPES);
 const order = new Intl.Collator('en', { numeric: true });
@@ -27,9 +34,17 @@ const STYLE =
   'span{min-width:5rem;text-align:right}@media(max-width:30rem){span,time{padding-top:0}span{text-align:left}span:empty{display:none}a{flex-basis:100%}}';
 const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'`;
 
+/** The first names of a folder in the order of its list. */
+interface FirstNames {
+  readonly names: readonly FolderName[];
+  /** Whether the folder has more names than the list. */
+  readonly isCut: boolean;
+}
+
+type Sortable = Pick<FolderName, 'name' | 'kind'>;
+
 interface Folder {
   readonly entries: readonly TreeEntry[];
-  /** Whether the folder has more entries than the list. */
   readonly isCut: boolean;
 }
 
@@ -40,6 +55,8 @@ export class Listings {
   readonly #hasEmptyFolders: boolean;
   /** Folders that wait to be read. Requests share a reading that starts after the last of them arrived. */
   readonly #queued = new Map<string, Promise<Folder | undefined>>();
+  /** The names in folders that have not changed, so that a large one is not read for each request. */
+  readonly #known = new Map<string, FirstNames & { readonly at: Dependency; readonly until: number }>();
   #work: Promise<unknown> = Promise.resolve();
 
   /** @param hasEmptyFolders - false for a source, where a folder is a part of the names of its files */
@@ -60,13 +77,13 @@ export class Listings {
     // Middleware may have given the folder another name than the client has for it.
     const shown = asked.endsWith(urlPath) ? urlPath : asked;
     const isJson = negotiate(req.headers.accept).type === 'application/json';
-    const body = Buffer.from(isJson ? asJson(urlPath, folder) : asPage(urlPath, folder));
+    const body = Buffer.from(isJson ? asJson(shown, folder) : asPage(shown, folder));
     const tag = await etagOfBytes(body);
     if (isFinished(res)) return true;
     addVary(res, 'Accept');
     const headers: Headers = {
       'Content-Type': `${isJson ? 'application/json' : 'text/html'}; charset=utf-8`,
-      'Cache-Control': 'no-cache',
+      'Cache-Control': String(res.getHeader('Cache-Control') ?? 'no-cache'),
       ETag: tag,
       'X-Content-Type-Options': 'nosniff',
     };
@@ -88,18 +105,53 @@ export class Listings {
     if (queued !== undefined) return queued;
     const reading = this.#work.then(async () => {
       this.#queued.delete(path);
-      const entries = await readFolder(this.#files, path, this.#settings, MAX_ENTRIES + 1);
+      const first = await this.#namesIn(path);
+      const entries = first && (await statNames(this.#files, path, first.names));
       if (entries === undefined || (entries.length === 0 && !this.#hasEmptyFolders)) return undefined;
-      const isCut = entries.length > MAX_ENTRIES;
-      return { entries: entries.slice(0, MAX_ENTRIES).sort(byKindAndName), isCut };
+      return { entries: entries.sort(byKindAndName), isCut: first?.isCut === true };
     });
     this.#queued.set(path, reading);
     this.#work = reading.catch(() => undefined);
     return reading;
   }
+
+  async #namesIn(folder: string): Promise<FirstNames | undefined> {
+    const now = performance.now();
+    const known = this.#known.get(folder);
+    if (known !== undefined && known.until > now && (await this.#files.isUnchanged([known.at]))) return known;
+    this.#known.delete(folder);
+    const path = this.#files.pathOf(folder.slice(0, -1) || '/');
+    const at = { path, version: (await this.#files.stat(path))?.version };
+    const isRacily = at.version !== undefined && isRacilyClean(at.version, Date.now());
+    const names = await this.#files.names(folder, this.#settings);
+    if (names === undefined) return undefined;
+    const first = await this.#firstOf(folder, names);
+    // What a link leads to may change without the folder, and a folder of a source has no version.
+    const mayChange = isRacily || !this.#hasEmptyFolders || names.some(({ isLink }) => isLink);
+    if (mayChange || !(await this.#files.isUnchanged([at]))) return first;
+    if (this.#known.size >= MAX_FOLDERS) this.#known.clear();
+    this.#known.set(folder, { ...first, at, until: now + KNOWN_FOR });
+    return first;
+  }
+
+  /** Finds the first names without sorting all of them. */
+  async #firstOf(folder: string, names: readonly FolderName[]): Promise<FirstNames> {
+    let first: FolderName[] = [];
+    let total = 0;
+    for (let start = 0; start < names.length; start += SLICE) {
+      if (start > 0) await setImmediate();
+      const last = first[MAX_ENTRIES - 1];
+      const slice = names.slice(start, start + SLICE);
+      const reachable = slice.filter(({ name }) => isReachable(folder, name, this.#settings));
+      total += reachable.length;
+      const next = last === undefined ? reachable : reachable.filter((each) => byKindAndName(each, last) < 0);
+      if (next.length > 0) first = [...first, ...next].sort(byKindAndName).slice(0, MAX_ENTRIES);
+    }
+    return { names: first, isCut: total > MAX_ENTRIES };
+  }
 }
 
-function byKindAndName(a: TreeEntry, b: TreeEntry): number {
+function byKindAndName(a: Sortable, b: Sortable): number {
   if (a.kind !== b.kind) return a.kind === 'directory' ? -1 : 1;
   return order.compare(a.name, b.name) || (a.name < b.name ? -1 : 1);
 }

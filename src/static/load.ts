@@ -49,6 +49,13 @@ export interface PathStat {
   readonly version: FileVersion;
 }
 
+/** A name in a folder. What a link leads to may change without the folder. */
+export interface FolderName {
+  readonly name: string;
+  readonly kind: 'file' | 'directory';
+  readonly isLink: boolean;
+}
+
 /** Whether symbolic links may lead out of the root. */
 export type LinkSettings = Pick<StaticSettings, 'followSymlinks'>;
 
@@ -65,7 +72,7 @@ export interface Files {
     settings: LinkSettings,
   ): Promise<OpenedFile | NotFound | undefined>;
   /** Returns the names in a folder, given as its path below the root with a slash at the end; undefined without one. */
-  names(folder: string, settings: LinkSettings): Promise<readonly string[] | undefined>;
+  names(folder: string, settings: LinkSettings): Promise<readonly FolderName[] | undefined>;
   /** Whether a path still leads to the same real path inside the root. */
   resolvesTo(path: string, realPath: string, settings: LinkSettings): MaybePromise<boolean>;
   /** Whether the event loop may check these paths itself. */
@@ -393,17 +400,18 @@ interface FileToRepresent {
 async function findPrecompressed(
   parts: Parts,
 ): Promise<{ files: FileToRepresent[]; dependencies: Dependency[] }> {
+  const { files, file, snapshot, settings, options } = parts;
   const copies: FileToRepresent[] = [];
   const dependencies: Dependency[] = [];
+  let source: Snapshot | undefined;
   for (const coding of settings.precompressed) {
     const copyPath = parts.found.path + COPY_EXTENSIONS[coding];
     const found = await files.stat(copyPath);
     if (found?.kind !== 'file') {
       dependencies.push({ path: copyPath, version: found?.version });
-  const { files, file, snapshot, settings, options } = parts;
       continue;
     }
-  let source: Snapshot | undefined;
+    source ??= await identify(file, snapshot);
     const result = await readCopy(files, copyPath, found.version, { coding, source, settings, options });
     if (typeof result === 'string') {
       debug.static('the compressed copy %s is ignored: %s', copyPath, result);
@@ -411,19 +419,11 @@ async function findPrecompressed(
     } else {
       dependencies.push({ path: copyPath, version: result.snapshot.version });
       copies.push({ coding, path: copyPath, ...result });
-    source ??= await identify(file, snapshot);
     }
   }
   return { files: copies, dependencies };
 }
 
-/** Reads a compressed copy; returns the reason if it cannot be used, so that the file itself is sent. */
-async function readCopy(
-  files: Files,
-  path: string,
-  version: FileVersion,
-  { coding, source, settings, options }: CopySettings,
-): Promise<{ realPath: string; snapshot: Snapshot } | string> {
 /** Hashes a file that has a copy, whatever its ETag is made of: modification times do not prove that both belong together. */
 async function identify(file: OpenedFile, snapshot: Snapshot): Promise<Snapshot> {
   const { contentEtag, body, version, isRacilyClean: isRacily } = snapshot;
@@ -438,6 +438,13 @@ async function identify(file: OpenedFile, snapshot: Snapshot): Promise<Snapshot>
   return { ...snapshot, contentEtag: (isSame && hash) || '' };
 }
 
+/** Reads a compressed copy; returns the reason if it cannot be used, so that the file itself is sent. */
+async function readCopy(
+  files: Files,
+  path: string,
+  version: FileVersion,
+  { coding, source, settings, options }: CopySettings,
+): Promise<{ realPath: string; snapshot: Snapshot } | string> {
   const read = async (file: OpenedFile): Promise<{ realPath: string; snapshot: Snapshot } | string> => {
     const copy = await takeSnapshot(file, settings, options);
     if (copy === undefined) return 'it changed while it was read';

@@ -236,15 +236,18 @@ export class Pages {
       const below = path.slice(0, -1);
       const at = this.#files.pathOf(below);
       dependencies.push({ path: at, version: (await this.#files.stat(at))?.version });
-      for (const name of (await this.#files.names(below, this.#static)) ?? []) {
-        if (!/\.m?js$/.test(name)) continue;
-        const integrity = await this.#integrityOf(below + name, dependencies);
-        if (integrity !== undefined) modules[folder + encodeURIComponent(name)] = integrity;
-        if (Object.keys(modules).length > MAX_MODULES)
-          throw unfit(
-            filePath,
-            `beside more than ${MAX_MODULES} modules, which the option "pages.integrity" would list`,
-          );
+      for (const { name } of (await this.#files.names(below, this.#static)) ?? [])
+        if (isModuleName(name)) urls.add(folder + encodeName(name));
+    }
+    // Also visits what is added meanwhile.
+    for (const url of urls) {
+      const path = this.#pathOf(url, base);
+      const asset = path === undefined ? undefined : await this.#assetAt(path, dependencies);
+      if (asset === undefined) continue;
+      modules[url] = asset.integrity;
+      for (const imported of asset.imports) {
+        const from = imported.startsWith('/') ? '' : folderOf(url);
+        urls.add(folderOf(posix.join(from, imported)) + segmentOf(imported));
       }
     }
     return modules;

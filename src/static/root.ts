@@ -14,7 +14,7 @@ import {
   statfsSync,
   statSync,
 } from 'node:fs';
-import { lstat, readdir, realpath } from 'node:fs/promises';
+import { lstat, opendir, readdir, realpath } from 'node:fs/promises';
 import { isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -24,7 +24,7 @@ import { codeOf } from '../http/reply.ts';
 import { formatValue, optionError, wrongArgument } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { etagFromDigest, etagOfFile, readAsync, readBytes } from './hash.ts';
-import type { Dependency, Files, LinkSettings, OpenedFile, PathStat } from './load.ts';
+import type { Dependency, Files, FolderName, LinkSettings, OpenedFile, PathStat } from './load.ts';
 import type { StaticSettings } from './options.ts';
 
 /** Checks the `dir` argument. The directory must exist when the middleware is created. */
@@ -79,6 +79,9 @@ export class RootDirectory implements Files {
 
   constructor(path: string) {
     this.path = path;
+// Entries of a folder that one operation of the thread pool reads.
+const ENTRIES_PER_READ = 512;
+
     this.localDevice = localDeviceOf(path);
   }
 
@@ -121,16 +124,20 @@ export class RootDirectory implements Files {
   }
 
   /** Leaves out links that lead out of the root. A folder that is replaced meanwhile has no names. */
-  async names(folder: string, settings: LinkSettings): Promise<readonly string[] | undefined> {
+  async names(folder: string, settings: LinkSettings): Promise<readonly FolderName[] | undefined> {
     try {
       const path = this.pathOf(folder.replace(/\/$/, ''));
       const realPath = await this.#realFolder(path, settings);
       if (realPath === undefined) return undefined;
-      const entries = await readdir(realPath, { withFileTypes: true });
-      const names: string[] = [];
-      for (const entry of entries) {
+      const names: FolderName[] = [];
+      // One array of all entries would block the event loop while it is made.
+      for await (const entry of await opendir(realPath, { bufferSize: ENTRIES_PER_READ })) {
+        const { name } = entry;
         const isLink = entry.isSymbolicLink();
-        if (!isLink || (await leadsInside(this, join(path, entry.name), settings))) names.push(entry.name);
+        if (isLink && !(await leadsInside(this, join(path, name), settings))) continue;
+        const target = isLink ? await statOrUndefined(join(path, name)) : entry;
+        if (target?.isFile()) names.push({ name, kind: 'file', isLink });
+        else if (target?.isDirectory()) names.push({ name, kind: 'directory', isLink });
       }
       return (await this.#realFolder(path, settings)) === realPath ? names : undefined;
     } catch (error) {

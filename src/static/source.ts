@@ -26,7 +26,7 @@ import {
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import type { FileRequest } from './handler.ts';
 import { etagFromDigest } from './hash.ts';
-import type { Dependency, Files, OpenedFile, PathStat } from './load.ts';
+import type { Dependency, Files, FolderName, OpenedFile, PathStat } from './load.ts';
 import type { StreamPlan } from './respond.ts';
 import { isAborted, isFinished, sendOutOfResources, setResponseHeaders } from './respond.ts';
 import { type FileVersion, isNotFoundError } from './root.ts';
@@ -69,12 +69,14 @@ export class SourceFiles implements Files {
     return new SourceFile(this.#source, path, version);
   }
 
-  async names(folder: string): Promise<readonly string[]> {
-    const names = new Set<string>();
+  async names(folder: string): Promise<readonly FolderName[]> {
+    const names = new Map<string, FolderName>();
     for (const path of await this.#source.list()) {
-      if (path.startsWith(folder)) names.add(path.slice(folder.length).split('/', 1)[0] as string);
+      if (!path.startsWith(folder)) continue;
+      const [name = '', ...below] = path.slice(folder.length).split('/', 2);
+      names.set(name, { name, kind: below.length > 0 ? 'directory' : 'file', isLink: false });
     }
-    return [...names];
+    return [...names.values()];
   }
 
   resolvesTo(): boolean {

@@ -1,4 +1,4 @@
-import type { Files } from './load.ts';
+import type { Files, FolderName } from './load.ts';
 import type { StaticSettings } from './options.ts';
 import { hasDotSegment, isServedName } from './path.ts';
 import type { FileVersion } from './root.ts';
@@ -13,26 +13,25 @@ export interface TreeEntry {
 }
 
 /**
- * Lists a folder as requests see it: without dotfiles, links that leave the root, names that no request can have, and what
- * is neither a file nor a folder. Undefined if there is no such folder.
+ * Whether requests can name a file or folder: it is no dotfile, and a name that a request can have. Links that leave the root
+ * have no names in `Files`.
  *
  * @param folder - its path below the root, with a slash at the end
- * @param max - the number of entries, which are the first ones by their name
  */
-export async function readFolder(
+export const isReachable = (folder: string, name: string, settings: StaticSettings): boolean =>
+  isServedName(name, settings) &&
+  !/\p{Surrogate}/u.test(name) &&
+  (settings.dotfiles === 'allow' || !hasDotSegment(folder + name));
+
+/** Stats the names of a folder. Those that are gone are left out. */
+export async function statNames(
   files: Files,
   folder: string,
-  settings: StaticSettings,
-  max: number = Number.POSITIVE_INFINITY,
-): Promise<TreeEntry[] | undefined> {
-  const names = await files.names(folder, settings);
-  if (names === undefined) return undefined;
+  names: readonly FolderName[],
+): Promise<TreeEntry[]> {
   const entries: TreeEntry[] = [];
-  for (const name of Number.isFinite(max) ? [...names].sort() : names) {
-    if (entries.length === max) break;
+  for (const { name } of names) {
     const path = folder + name;
-    if (!isServedName(name, settings) || /\p{Surrogate}/u.test(name)) continue;
-    if (settings.dotfiles !== 'allow' && hasDotSegment(path)) continue;
     const found = await files.stat(files.pathOf(path));
     if (found === undefined || found.kind === 'other') continue;
     entries.push({ name, path, kind: found.kind, version: found.version });
@@ -51,7 +50,9 @@ export async function* walkFiles(
   depth = 0,
 ): AsyncGenerator<TreeEntry> {
   const folders: string[] = [];
-  for (const entry of (await readFolder(files, folder, settings)) ?? []) {
+  const names = (await files.names(folder, settings)) ?? [];
+  const reachable = names.filter(({ name }) => isReachable(folder, name, settings));
+  for (const entry of await statNames(files, folder, reachable)) {
     if (entry.kind === 'file') yield entry;
     else folders.push(`${entry.path}/`);
   }

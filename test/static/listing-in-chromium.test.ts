@@ -1,4 +1,6 @@
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import promises from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import express from 'express';
 import type { Browser } from 'playwright-core';
@@ -39,9 +41,13 @@ async function start(options: StaticFilesOptions = { listing: true }): Promise<n
   return listen(bare(staticFiles(join(folderWithLinks(), 'www'), options)));
 }
 
+interface Listed {
+  readonly entries: readonly { readonly name: string; readonly size?: number }[];
+}
+
 const namesAt = async (port: number, path: string): Promise<string[]> => {
   const { text } = await get(port, path, { accept: 'application/json' });
-  const { entries } = JSON.parse(text) as { entries: { name: string }[] };
+  const { entries } = JSON.parse(text) as Listed;
   return entries.map(({ name }) => name);
 };
 
@@ -88,6 +94,92 @@ describe('listing', () => {
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
     expect(await namesAt(port, '/')).toHaveLength(1000);
     expect((await get(port, '/')).text).toContain('The first 1000 entries');
+  });
+
+  it('a listing of many names has the first ones in order, with folders before files', async () => {
+    const files = Object.fromEntries(Array.from({ length: 1500 }, (_, index) => [`www/n${index}`, '']));
+    const root = join(makeFolder({ ...files, 'www/zz/a.txt': '', 'www/.hidden': '' }), 'www');
+    symlinkSync('zz', join(root, 'zlink'));
+    const ordered = ['zlink', 'zz', ...Array.from({ length: 1500 }, (_, index) => `n${index}`)];
+    const source = memoryFiles(Object.fromEntries(ordered.slice(2).map((name) => [name, ''])));
+    source.set('zz/a.txt', '');
+    for (const [dir, expected] of [
+      [root, ordered],
+      [source, ordered.slice(1)],
+    ] as const) {
+      const port = await listen(bare(staticFiles(dir, { listing: true })));
+      expect(await namesAt(port, '/')).toEqual(expected.slice(0, 1000));
+    }
+  });
+
+  it('a listing reads the names in a folder again when it has changed, and sizes each time', async () => {
+    const root = makeFolder({ 'a.txt': '1', 'b.txt': '1' });
+    const port = await listen(bare(staticFiles(root, { listing: true })));
+    const reads = [jest.spyOn(promises, 'opendir'), jest.spyOn(promises, 'readdir')];
+    const count = () => reads.reduce((sum, { mock }) => sum + mock.calls.length, 0);
+    const sizes = async () =>
+      (JSON.parse((await get(port, '/', { accept: 'application/json' })).text) as Listed).entries.map(
+        ({ name, size }) => `${name} ${size}`,
+      );
+    // The names of a folder that has just changed are not kept: another change could leave its times as they are.
+    let before: number;
+    do {
+      before = count();
+      expect(await sizes()).toEqual(['a.txt 1', 'b.txt 1']);
+    } while (count() > before);
+    writeFileSync(join(root, 'a.txt'), '12345');
+    expect(await sizes()).toEqual(['a.txt 5', 'b.txt 1']);
+    expect(count()).toBe(before);
+    writeFileSync(join(root, 'c.txt'), '');
+    expect(await sizes()).toEqual(['a.txt 5', 'b.txt 1', 'c.txt 0']);
+    for (const read of reads) read.mockRestore();
+  });
+
+  it('a listing shows the names of this moment, whatever changes before each request', async () => {
+    const root = makeFolder({});
+    const port = await listen(bare(staticFiles(root, { listing: true, dotfiles: 'allow' })));
+    let seed = 5;
+    const random = (below: number) => {
+      seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
+      return Math.floor((seed / 2 ** 32) * below);
+    };
+    const change = (): void => {
+      const path = join(root, String(random(8)));
+      rmSync(path, { recursive: true, force: true });
+      const kind = random(4);
+      if (kind === 0) writeFileSync(path, 'x'.repeat(random(5)));
+      else if (kind === 1) mkdirSync(path);
+      else if (kind === 2) symlinkSync(String(random(8)), path);
+    };
+    const model = (): string[] => {
+      const found = readdirSync(root).flatMap((name) => {
+        const stats = statSync(join(root, name), { throwIfNoEntry: false, bigint: false });
+        return stats === undefined ? [] : [{ name, isFolder: stats.isDirectory() }];
+      });
+      return found
+        .sort((a, b) => Number(b.isFolder) - Number(a.isFolder) || (a.name < b.name ? -1 : 1))
+        .map(({ name }) => name);
+    };
+    for (let step = 0; step < 300; step++) {
+      try {
+        change();
+        model();
+      } catch {
+        // A link to itself: the next step starts with an empty folder.
+        for (const name of readdirSync(root)) rmSync(join(root, name), { recursive: true });
+      }
+      expect([step, await namesAt(port, '/')]).toEqual([step, model()]);
+    }
+  });
+
+  it('a listing keeps the Cache-Control of earlier middleware', async () => {
+    const files = staticFiles(makeFolder({ 'a.txt': '' }), { listing: true });
+    const guarded = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void => {
+      res.setHeader('Cache-Control', 'no-store');
+      files(req, res, next);
+    };
+    const port = await listen(bare(guarded));
+    expect((await get(port, '/')).headers['cache-control']).toBe('no-store');
   });
 
   it('folders of a source and folders below a mount are listed, before the fallback page', async () => {
