@@ -43,6 +43,13 @@ export interface RenderedPage {
   readonly page: Page;
 }
 
+/** A script or style, and what it imports by relative URLs. */
+interface HashedAsset {
+  readonly version: string;
+  readonly integrity: string;
+  readonly imports: readonly string[];
+}
+
 interface Edit {
   readonly start: number;
   readonly end: number;
@@ -58,7 +65,7 @@ export class Pages {
   readonly #static: StaticSettings;
   readonly #Parser: ParserClass;
   readonly #parsed = new Map<string, { readonly id: string; readonly page: Promise<Parsed> }>();
-  readonly #hashes = new Map<string, { readonly version: string; readonly integrity: string }>();
+  readonly #assets = new Map<string, HashedAsset>();
   /** Stands for the nonce in the text of a page. */
   readonly placeholder: string = randomBytes(18).toString('hex');
 
@@ -170,6 +177,11 @@ export class Pages {
       if (kind === 'script' && given === undefined && this.#pathOf(url, base) === undefined)
         yield refusal(url, 'of another origin');
     }
+    const { integrity: known } = readImportMap(parsed.importMap) ?? {};
+    for (const url of importsOf(parsed.importMap)) {
+      if (!url.endsWith('/') && this.#pathOf(url, base) === undefined && !(url in Object(known)))
+        yield refusal(url, 'of another origin');
+    }
   }
 
   /** Reports the problems of all pages once, before a client meets them. */
@@ -207,7 +219,7 @@ export class Pages {
       }
       const path = this.#pathOf(url, base);
       if (path === undefined) continue;
-      const integrity = await this.#integrityOf(path, dependencies);
+      const integrity = (await this.#assetAt(path, dependencies))?.integrity;
       if (integrity === undefined) {
         if (kind === 'script') warn(new Error(`${filePath}: ${refusal(url, 'that is not among the files')}`));
         continue;
@@ -220,7 +232,10 @@ export class Pages {
     return sources;
   }
 
-  /** The modules beside those that a page names, by URL: `import()` finds the hash of a chunk in the import map only. */
+  /**
+   * The modules beside those that a page names, and those that they import, by URL: a browser finds the hash of an imported
+   * module in the import map only.
+   */
   async #modulesOf(
     filePath: string,
     parsed: Parsed,
@@ -229,11 +244,11 @@ export class Pages {
     const modules: Record<string, string> = {};
     const base = this.#baseOf(filePath, parsed);
     const named = parsed.assets.filter(({ isModule }) => isModule).map(({ url }) => url);
-    const folders = new Set([...named, ...importsOf(parsed.importMap)].map(folderOf));
+    const urls = new Set<string>();
+    const folders = new Set([...named, ...importsOf(parsed.importMap), ...parsed.imports].map(folderOf));
     for (const folder of folders) {
-      const path = this.#pathOf(`${folder}x`, base);
-      if (path === undefined) continue;
-      const below = path.slice(0, -1);
+      const below = this.#pathOf(`${folder}x`, base)?.slice(0, -1);
+      if (below === undefined) continue;
       const at = this.#files.pathOf(below);
       dependencies.push({ path: at, version: (await this.#files.stat(at))?.version });
       for (const { name } of (await this.#files.names(below, this.#static)) ?? [])
@@ -249,6 +264,11 @@ export class Pages {
         const from = imported.startsWith('/') ? '' : folderOf(url);
         urls.add(folderOf(posix.join(from, imported)) + segmentOf(imported));
       }
+      if (urls.size > MAX_MODULES)
+        throw unfit(
+          filePath,
+          `beside more than ${MAX_MODULES} modules, which the option "pages.integrity" would list`,
+        );
     }
     return modules;
   }
@@ -273,29 +293,39 @@ export class Pages {
   }
 
   /** @param assetPath - the path below the root of a script or style */
-  async #integrityOf(assetPath: string, dependencies: Dependency[]): Promise<string | undefined> {
+  async #assetAt(assetPath: string, dependencies: Dependency[]): Promise<HashedAsset | undefined> {
     const path = this.#files.pathOf(assetPath);
     const found = await this.#files.stat(path);
     const isFixed = found !== undefined && isImmutable(this.#static.cacheControl(assetPath));
     if (!isFixed) dependencies.push({ path, version: found?.version });
     if (found?.kind !== 'file') return undefined;
     const version = versionId(found.version);
-    const known = this.#hashes.get(path);
-    if (known?.version === version) return known.integrity;
-    const integrity = await this.#hash(path, found.version);
-    if (integrity === undefined) return undefined;
-    if (this.#hashes.size >= MAX_HASHES) this.#hashes.clear();
-    this.#hashes.set(path, { version, integrity });
-    return integrity;
+    const known = this.#assets.get(path);
+    if (known?.version === version) return known;
+    const asset = await this.#readAsset(path, found.version);
+    if (asset === undefined) return undefined;
+    if (this.#assets.size >= MAX_HASHES) this.#assets.clear();
+    this.#assets.set(path, asset);
+    return asset;
   }
 
-  #hash(path: string, version: FileVersion): Promise<string | undefined> {
+  #readAsset(path: string, version: FileVersion): Promise<HashedAsset | undefined> {
     return withOpen(this.#files, path, version, this.#static, async (file) => {
       const chunks = file.chunks();
+      const isModule = isModuleName(path);
+      const imports = new Set<string>();
+      let end = '';
       try {
         const hash = createHash('sha384');
-        for await (const chunk of chunks) hash.update(chunk);
-        return `sha384-${hash.digest('base64')}`;
+        for await (const chunk of chunks) {
+          hash.update(chunk);
+          if (!isModule) continue;
+          const text = end + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length).toString('latin1');
+          for (const name of importsIn(text)) imports.add(Buffer.from(name, 'latin1').toString('utf8'));
+          end = text.slice(-MAX_IMPORT);
+        }
+        const integrity = `sha384-${hash.digest('base64')}`;
+        return { version: versionId(version), integrity, imports: [...imports] };
       } finally {
         await chunks.stop();
       }
@@ -392,6 +422,19 @@ const refusal = (url: string, what: string): string =>
 
 /** A hash in an attribute `integrity`, which is also a source of a policy. */
 const HASH = /\bsha(?:256|384|512)-[\w+/-]+={0,2}/g;
+
+const isModuleName = (name: string): boolean => mediaTypeOf(name).startsWith('text/javascript');
+
+// Bytes of the longest import that is found.
+const MAX_IMPORT = 1000;
+const IMPORT = /\b(?:from|import)\s*\(?\s*(?:\/\*[^*]{0,200}\*\/\s*)?(["'`])(\.{0,2}\/[^"'`\n$?#]{1,500})\1/g;
+
+/** The relative URLs that a script imports. Text that only looks like an import costs an entry of the import map. */
+const importsIn = (text: string): string[] => [...text.matchAll(IMPORT)].map(([, , url = '']) => url);
+
+/** A name in the spelling that browsers give to it in a URL. */
+const encodeName = (name: string): string =>
+  new URL(`./${name.replace(/[%?#]/g, encodeURIComponent)}`, OWN).pathname.slice(1);
 
 /** The folder of a URL. An import map takes no URL that begins with a name. */
 function folderOf(url: string): string {
@@ -502,6 +545,8 @@ interface Parsed {
   /** The value of `<base href>`. */
   readonly base: string | undefined;
   readonly assets: readonly Asset[];
+  /** What inline scripts import. */
+  readonly imports: readonly string[];
   /** Where the tags of scripts, styles and preloads get a nonce: browsers ignore it in a tag that has two. */
   readonly nonces: readonly Place[];
   /** The hashes of the inline scripts, except an import map, and of the styles. */
@@ -544,6 +589,7 @@ class PageReader {
   #config: Place | undefined;
   #importMap: (Place & { text: string }) | undefined;
   readonly #assets: Asset[] = [];
+  readonly #imports: string[] = [];
   #base: string | undefined;
   readonly #nonces: Place[] = [];
   readonly #scripts: string[] = [];
@@ -626,8 +672,10 @@ class PageReader {
     const { kind, start, text } = inline;
     const end = sourceCodeLocation?.startOffset ?? start;
     if (kind === 'style') this.#styles.push(hashOf(text));
-    else if (kind === 'script') this.#scripts.push(hashOf(text));
-    else if (kind === 'config') this.#config ??= { start, end };
+    else if (kind === 'script') {
+      this.#scripts.push(hashOf(text));
+      this.#imports.push(...importsIn(text));
+    } else if (kind === 'config') this.#config ??= { start, end };
     else if (this.#importMap === undefined) this.#importMap = { start, end, text };
     else this.#scripts.push(hashOf(text));
   }
@@ -643,6 +691,7 @@ class PageReader {
       importMap: this.#importMap,
       base: this.#base,
       assets: this.#assets,
+      imports: this.#imports,
       nonces: this.#nonces,
       scripts: [...new Set(this.#scripts)],
       styles: [...new Set(this.#styles)],
