@@ -15,7 +15,8 @@ export type * from '../types/static.ts';
  * come from memory, and by default no response is older than its request.
  *
  * @param dir - a path or a `file:` URL of a directory, or a source of files such as `memoryFiles`
- * of `espalier/sources`. The directory must exist, otherwise an error with code `ERR_STATIC_ROOT` is thrown
+ * of `espalier/sources`. The directory must exist, otherwise an error with code `ERR_STATIC_ROOT` is thrown, except with
+ * the option `missing: 'allow'`
  * @param options - a boolean is short for `{ html }`
  * @throws TypeError (code `ERR_OPTION`) for an unknown option or a wrong value
  * @example
@@ -27,7 +28,8 @@ export function staticFiles(
   options?: boolean | StaticFilesOptions,
 ): Middleware {
   const settings = resolveStaticOptions(options);
-  const handler = createHandler(isSource(dir) ? new SourceFiles(dir) : resolveRoot(dir), settings);
+  const files = isSource(dir) ? new SourceFiles(dir) : resolveRoot(dir, settings);
+  const handler = createHandler(files, settings);
   return function staticFilesMiddleware(req, res, next?: NextFunction) {
     // `createServer(staticFiles(dir))` passes no `next`.
     handler(req, res, next ?? endWithout(req, res));

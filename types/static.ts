@@ -86,6 +86,13 @@ export interface StaticFilesOptions {
    */
   dotfiles?: 'ignore' | 'deny' | 'allow' | undefined;
   /**
+   * Whether the directory may be missing when the middleware is created. `'throw'`: it throws an error with the code
+   * `ERR_STATIC_ROOT`. `'allow'`: requests match no file until the directory exists, such as that of the first build, and a
+   * line is logged once. `fallback` and `notFound` may then be missing too.
+   * @default 'throw'
+   */
+  missing?: 'throw' | 'allow' | undefined;
+  /**
    * `'inside'`: a symbolic link that leads out of the root is a 404, even if it is switched during a request.
    * `'follow'`: links may lead anywhere.
    * @default 'inside'

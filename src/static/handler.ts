@@ -53,7 +53,8 @@ const MAX_CHECKS_IN_POOL = 16;
 /** Creates the handler of a `staticFiles` middleware. */
 export function createHandler(files: RootDirectory | SourceFiles, settings: StaticSettings): StaticHandler {
   const isDirectory = files instanceof RootDirectory;
-  if (isDirectory) assertPages(files, settings);
+  if (settings.missing === 'throw' && isDirectory) assertPages(files, settings);
+  else if (!isDirectory && settings.missing === 'allow') throw needsDirectory('missing');
   const cache = new FileCache(budgetFor(settings.cache));
   const compressor = compressorFor(files, settings);
   const breaker = new CircuitBreaker();
@@ -248,7 +249,6 @@ function respond(request: FileRequest, error: unknown, result: LoadResult | unde
   else respondNotFound(request, { reason: 'a directory' });
 }
 
-/** Sends the file whose variant has disappeared after it was selected. */
 /** Redirects to the folder. If the client has asked for one, middleware has removed its slash: then it is served here. */
 function respondWithFolder(request: FileRequest): void {
   if (redirectToSlash(request)) return;
@@ -256,6 +256,7 @@ function respondWithFolder(request: FileRequest): void {
   serve(request);
 }
 
+/** Sends the file whose variant has disappeared after it was selected. */
 function sendOriginal(request: FileRequest, original: CacheEntry): void {
   request.res.removeHeader('Content-Location');
   request.original = undefined;

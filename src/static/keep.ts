@@ -4,7 +4,7 @@ import { link, mkdir, open, readdir, rename, stat, unlink, utimes } from 'node:f
 import { dirname, join, sep } from 'node:path';
 import { debug } from '../diagnostics/logging.ts';
 import { codeOf } from '../http/reply.ts';
-import { optionError } from '../options/rules.ts';
+import { formatValue, optionError } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import type { LoadedFile, LoadResult } from './cache.ts';
 import { type LoadOptions, loadFile, type OpenedFile } from './load.ts';
@@ -59,6 +59,11 @@ export class KeptFiles {
     try {
       mkdirSync(directory, { recursive: true });
     } catch (error) {
+      if (codeOf(error) === 'EEXIST')
+        throw optionError(
+          { ...STATIC_OPTIONS, page: 'deployments' },
+          `option "keep.directory" is ${formatValue(directory)}, which is a file; use a directory`,
+        );
       this.#report(error, directory);
     }
     this.root = new RootDirectory(directory);
@@ -263,12 +268,12 @@ export class KeptFiles {
         readable !== undefined &&
         before?.size === found.version.size &&
         (await readable.hash(size)) === (await source.hash(size));
+      if (!isSame && !this.#isFixed(filePath)) return false;
       if (!isSame)
         warn(
           new Error(
             `${filePath} has other bytes than its copy in ${path}; an immutable file needs a new name`,
           ),
-      if (!isSame && !this.#isFixed(filePath)) return false;
         );
       else if (Date.now() - Number(found.version.mtimeNs / 1_000_000n) > this.#touchAfter())
         await touch(path);

@@ -231,6 +231,7 @@ const RULES: Rules<ResolvedOptions> = {
   notFound: rule(undefined, isRelativePath, 'the path of a file below the root directory'),
   fallthrough: flag(true),
   dotfiles: oneOf('ignore', 'deny', 'allow'),
+  missing: oneOf('throw', 'allow'),
   symlinks: oneOf('inside', 'follow'),
   etag: oneOf('content', 'stat', true, false),
   lastModified: flag(true),
@@ -424,6 +425,7 @@ type Unchanged =
   | 'redirect'
   | 'fallthrough'
   | 'dotfiles'
+  | 'missing'
   | 'lastModified'
   | 'acceptRanges'
   | 'listing'
@@ -442,10 +444,10 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   readonly followSymlinks: boolean;
   readonly etag: 'content' | 'stat' | 'none';
   readonly cacheControl: FileCacheControl;
-  /** Extensions with a leading dot. */
-  readonly extensions: readonly string[];
   /** The names that may have a hash although they are not immutable. */
   readonly possibleHashes: RegExp | undefined;
+  /** Extensions with a leading dot. */
+  readonly extensions: readonly string[];
   readonly precompressed: readonly Precompressed[];
   readonly compress: CompressSettings | undefined;
   readonly pages: PageSettings | undefined;
@@ -479,9 +481,9 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     followSymlinks: options.symlinks === 'follow',
     etag: options.etag === false ? 'none' : options.etag === 'stat' ? 'stat' : 'content',
     cacheControl: cacheControlFor(options),
+    possibleHashes: POSSIBLE_HASHES.get(options.cacheControl),
     extensions: options.cleanUrls ? [...new Set(['.html', ...named])] : named,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
-    possibleHashes: POSSIBLE_HASHES.get(options.cacheControl),
     compress: withKept(resolveCompressOptions(options.compress), keep),
     pages: resolvePagesOptions(options.pages),
     keep,

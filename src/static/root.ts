@@ -18,7 +18,7 @@ import { lstat, opendir, readdir, realpath } from 'node:fs/promises';
 import { isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { noteProgramFiles } from '../diagnostics/logging.ts';
+import { noteProgramFiles, writeLog } from '../diagnostics/logging.ts';
 import { toLastModified } from '../http/conditions.ts';
 import { codeOf } from '../http/reply.ts';
 import { formatValue, optionError, wrongArgument } from '../options/rules.ts';
@@ -27,8 +27,8 @@ import { etagFromDigest, etagOfFile, readAsync, readBytes } from './hash.ts';
 import type { Dependency, Files, FolderName, LinkSettings, OpenedFile, PathStat } from './load.ts';
 import type { StaticSettings } from './options.ts';
 
-/** Checks the `dir` argument. The directory must exist when the middleware is created. */
-export function resolveRoot(dir: unknown): RootDirectory {
+/** Checks the `dir` argument. The directory must exist when the middleware is created, unless `missing` is 'allow'. */
+export function resolveRoot(dir: unknown, { missing }: Pick<StaticSettings, 'missing'>): RootDirectory {
   if (!isPath(dir)) throw wrongArgument(STATIC_OPTIONS, 'dir', dir, 'a path or a file: URL');
   const path = resolve(typeof dir === 'string' ? dir : fileURLToPath(dir));
   const stats = statSync(path, { throwIfNoEntry: false });
@@ -36,12 +36,22 @@ export function resolveRoot(dir: unknown): RootDirectory {
     if (containsProgram(path)) noteProgramFiles(path);
     return new RootDirectory(path);
   }
-  const reason = stats === undefined ? 'does not exist' : 'is not a directory';
+  if (stats === undefined && missing === 'allow') {
+    writeLog(
+      'warn',
+      `staticFiles: ${path} does not exist. Requests get a 404 until it does (option "missing")`,
+    );
+    return new RootDirectory(path);
+  }
+  const problem =
+    stats === undefined
+      ? "does not exist. Create the directory before the call, or set missing: 'allow' if it appears later"
+      : `is ${stats.isFile() ? 'a file' : 'not a directory'}. Pass the directory that contains it`;
   const hint =
     isAbsolute(`${dir}`) || dir instanceof URL
       ? ''
       : `; relative paths start at the working directory, ${process.cwd()}`;
-  const message = `staticFiles: ${path} ${reason}. Create the directory before the call${hint}`;
+  const message = `staticFiles: ${path} ${problem}${hint}`;
   throw Object.assign(new Error(message), { code: 'ERR_STATIC_ROOT', path });
 }
 
@@ -67,22 +77,24 @@ export function assertPages(root: RootDirectory, pages: Pick<StaticSettings, 'fa
   }
 }
 
+// Entries of a folder that one operation of the thread pool reads.
+const ENTRIES_PER_READ = 512;
+
 const SYNC_STAT = { bigint: true, throwIfNoEntry: false } as const;
 
 /** The directory that a middleware serves. Its path may be a symbolic link that a deployment switches at any time. */
 export class RootDirectory implements Files {
   readonly path: string;
-  /** The device of the directory if the kernel caches its inodes; undefined for other file systems. */
-  readonly localDevice: bigint | undefined;
+  /** The device of the directory if the kernel caches its inodes; undefined for other file systems, and for a missing one. */
+  localDevice: bigint | undefined;
+  #isMissing: boolean;
   #realPath: string | undefined;
   #inode: bigint | undefined;
 
   constructor(path: string) {
     this.path = path;
-// Entries of a folder that one operation of the thread pool reads.
-const ENTRIES_PER_READ = 512;
-
     this.localDevice = localDeviceOf(path);
+    this.#isMissing = this.localDevice === undefined && !existsSync(path);
   }
 
   /** The path of a file, given as its URL path below the root. */
@@ -198,6 +210,8 @@ const ENTRIES_PER_READ = 512;
   async resolve(): Promise<string> {
     const inode = this.#currentInode();
     const realPath = await realpath(this.path);
+    if (this.#isMissing) this.localDevice = localDeviceOf(this.path);
+    this.#isMissing = false;
     this.#realPath = realPath;
     this.#inode = inode === this.#currentInode() ? inode : undefined;
     return realPath;

@@ -292,6 +292,7 @@ describe('keep', () => {
     [{ keep: { directory: '/tmp/x', maxBytes: '5q' }, immutable: /x/ }, 'keep.maxBytes'],
     [{ keep: { directory: '/tmp/x' } }, 'set "immutable"'],
     [{ keep: { directory: join(__dirname, 'below') }, immutable: true }, 'overlaps'],
+    [{ keep: { directory: join(__dirname, '../until.ts') }, immutable: true }, 'which is a file'],
   ])('staticFiles refuses %j', (options, message) => {
     expect(() => staticFiles(__dirname, options as StaticFilesOptions)).toThrow(message);
   });

@@ -9,6 +9,7 @@ import * as zlib from 'node:zlib';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import express, { type ErrorRequestHandler } from 'express';
 import { createServer } from '../../middleware/server.ts';
+import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import { eachExpress } from '../express.ts';
 import { bare, get, listen, makeFolder, put } from './fixture.ts';
@@ -311,6 +312,111 @@ describe('the root', () => {
     mkdirSync(`${folder}/www`);
     put(`${folder}/www/a.txt`, 'again');
     expect((await get(port, '/a.txt')).text).toBe('again');
+  });
+});
+
+describe("missing: 'allow'", () => {
+  it('staticFiles serves a directory that appears, disappears and returns, and says once that it waits', async () => {
+    const warn = jest.spyOn(console, 'warn').mockImplementation();
+    const folder = makeFolder({});
+    const dir = join(folder, 'dist/browser');
+    const app = express().use(
+      staticFiles(dir, { missing: 'allow', fallback: 'index.html', notFound: '404.html', listing: true }),
+    );
+    const port = await listen(app as never);
+    const statuses = async () =>
+      Promise.all(
+        ['/', '/route', '/assets/app.js', '/none.js'].map(
+          async (path) => (await get(port, path, HTML)).status,
+        ),
+      );
+    for (let build = 0; build < 3; build++) {
+      expect(await statuses()).toEqual([404, 404, 404, 404]);
+      put(join(dir, 'assets/app.js'), `build ${build}`);
+      put(join(dir, 'index.html'), 'page');
+      expect(await statuses()).toEqual([200, 200, 200, 404]);
+      expect((await get(port, '/assets/app.js')).text).toBe(`build ${build}`);
+      rmSync(join(folder, 'dist'), { recursive: true });
+    }
+    writeFileSync(join(folder, 'dist'), 'a file');
+    expect(await statuses()).toEqual([404, 404, 404, 404]);
+    expect(warn.mock.calls).toEqual([
+      [`espalier: staticFiles: ${dir} does not exist. Requests get a 404 until it does (option "missing")`],
+    ]);
+    warn.mockRestore();
+  });
+
+  it('staticFiles says nothing about a directory that exists, and starts without its pages', async () => {
+    const warn = jest.spyOn(console, 'warn').mockImplementation();
+    const port = await listen(
+      bare(staticFiles(makeFolder({}), { missing: 'allow', fallback: 'index.html' })),
+    );
+    expect((await get(port, '/route', HTML)).status).toBe(404);
+    expect(warn).not.toHaveBeenCalled();
+    warn.mockRestore();
+  });
+
+  it('staticFiles sends what keep has while the directory of the build is missing', async () => {
+    const warn = jest.spyOn(console, 'warn').mockImplementation();
+    const folder = makeFolder({ 'kept/assets/a-1.js': 'kept' });
+    const options = { immutable: /^\/assets\//, keep: { directory: join(folder, 'kept') } };
+    const port = await listen(bare(staticFiles(join(folder, 'dist'), { missing: 'allow', ...options })));
+    expect((await get(port, '/assets/a-1.js')).text).toBe('kept');
+    warn.mockRestore();
+  });
+});
+
+describe('a wrong kind of path', () => {
+  const root = makeFolder({ 'todo.txt': '', 'pages/index.html': '' });
+
+  it.each<[string, () => unknown, RegExp]>([
+    [
+      'a file',
+      () => staticFiles(join(root, 'todo.txt')),
+      /todo\.txt is a file\. Pass the directory that contains it$/,
+    ],
+    [
+      'a file that may be missing',
+      () => staticFiles(join(root, 'todo.txt'), { missing: 'allow' }),
+      /todo\.txt is a file\. Pass the directory/,
+    ],
+    ['a device', () => staticFiles('/dev/null'), /\/dev\/null is not a directory/],
+    [
+      'a missing directory',
+      () => staticFiles('none'),
+      /none does not exist\. Create the directory before the call, or set missing: 'allow' if it appears later; relative/,
+    ],
+    [
+      'a source that may be missing',
+      () => staticFiles(memoryFiles({}), { missing: 'allow' }),
+      /"missing" is set, but the files come/,
+    ],
+    [
+      'another value',
+      () => staticFiles(root, { missing: true as never }),
+      /option "missing" is true; accepted: 'throw' or 'allow'/,
+    ],
+  ])('staticFiles names the problem of %s', (_what, create, message) => {
+    expect(create).toThrow(message);
+  });
+});
+
+describe('a Content-Encoding that other code has set', () => {
+  it('staticFiles sends the bytes of the file, which are in this coding, and compresses them no second time', async () => {
+    const svg = `<svg xmlns="http://www.w3.org/2000/svg">${'<g/>'.repeat(2000)}</svg>`;
+    const root = makeFolder({
+      'a.svgz': gzipSync(svg, { level: 0 }),
+      'a.svgz.br': brotliCompressSync(gzipSync(svg, { level: 0 })),
+    });
+    const setHeaders = (res: ServerResponse): void => void res.setHeader('Content-Encoding', 'gzip');
+    for (const options of [{ compress: true }, { precompressed: true }]) {
+      const port = await listen(bare(staticFiles(root, { ...options, setHeaders })));
+      for (let i = 0; i < 20; i++) {
+        const { headers, body } = await get(port, '/a.svgz', { 'Accept-Encoding': 'gzip, br' });
+        expect(headers['content-encoding']).toBe('gzip');
+        expect(String(zlib.gunzipSync(body))).toBe(svg);
+      }
+    }
   });
 });
 
