@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { attachSubscriptions, createServer, graphqlHTTP, Upload, type UploadedFile } from 'espalier';
 import express from 'express';
 import { GraphQLError, GraphQLInt, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
-import { connect } from './subscriptions/client.ts';
-import { until } from './until.ts';
-import { file, map, operations, post } from './uploads/form.ts';
+import { connect } from '../live/client.ts';
+import { until } from '../until.ts';
+import { file, map, operations, post } from '../uploads/form.ts';
 
 // Sanitising middleware writes every member of the values that it is given back, and `Object.assign` onto them is usual.
 

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
-import { staticFiles } from '../middleware/static.ts';
-import { launch } from './chromium.ts';
-import { bare, get, listen, makeFolder } from './static/fixture.ts';
+import { staticFiles } from '../../middleware/static.ts';
+import { launch } from '../chromium.ts';
+import { bare, get, listen, makeFolder } from './fixture.ts';
 
 jest.setTimeout(60_000);
 
