@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs';
 import * as http from 'node:http';
 import * as http2 from 'node:http2';
 import * as https from 'node:https';
-import type { AddressInfo, Server } from 'node:net';
+import type { Server } from 'node:net';
 import { resolve } from 'node:path';
+import { listen } from './kit.ts';
 
 const pathOf = (name: string): string => resolve(__dirname, 'fixtures/tls', name);
 
@@ -32,9 +33,9 @@ export interface ExchangeResponse {
 
 /** Makes a server listen, runs a function with its port, and closes it. */
 export async function serving<T>(server: Server, run: (port: number) => Promise<T>): Promise<T> {
-  if (!server.listening) await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = await listen(server);
   try {
-    return await run((server.address() as AddressInfo).port);
+    return await run(port);
   } finally {
     await new Promise((done) => server.close(done));
   }

@@ -8,15 +8,13 @@ import type { AuthResolveInfo } from '../../types/auth.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import type { RedisStore } from '../../types/response-cache.ts';
 import { versionOf } from '../cache/store-entries.ts';
-import { type Running, run } from '../graphql/server.ts';
+import { run } from '../graphql/server.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { scopesOf } from './service.ts';
 
-const running: Running[] = [];
 const stores: RedisStore[] = [];
 let redis: RedisServer | undefined;
 afterEach(async () => {
-  await Promise.all(running.splice(0).map((each) => each.close()));
   await Promise.all(stores.splice(0).map((each) => each.close()));
 });
 afterAll(() => redis?.kill());
@@ -45,7 +43,6 @@ async function serve(
   }
   const handler = graphqlHTTP(schema, { httpCache: true, ...options });
   const service = await run(express().use('/graphql', handler));
-  running.push(service);
   return (query, scopes) =>
     fetch(`${service.url}?query=${encodeURIComponent(query)}`, {
       headers: { accept: 'application/json', ...(scopes !== undefined && { 'x-scopes': scopes }) },

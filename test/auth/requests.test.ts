@@ -6,12 +6,8 @@ import { codes, GRAPHQL, type Service, schema, scopesOf, serve } from './service
 // The kinds of requests other than a POST with one document.
 
 const policies = (): string[] => [];
-const services: Service[] = [];
-afterAll(() => Promise.all(services.map((service) => service.close())));
-
 async function create(...args: Parameters<typeof serve>): Promise<Service> {
   const service = await serve(...args);
-  services.push(service);
   return service;
 }
 

@@ -1,11 +1,10 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import express from 'express';
 import { buildSchema, type GraphQLSchema } from 'graphql';
 import { authTypeDefs } from '../../middleware/auth.ts';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { type Running, run } from '../graphql/server.ts';
+import { listen, postJson } from '../kit.ts';
 
 export const SDL = `
   ${authTypeDefs}
@@ -101,15 +100,7 @@ export const GRAPHQL = 'application/graphql-response+json';
 
 /** Sends a GraphQL request; without `scopes` as a caller who is not signed in. */
 const post = (url: string, params: object, scopes: string | undefined, accept = GRAPHQL): Promise<Response> =>
-  fetch(url, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      accept,
-      ...(scopes !== undefined && { 'x-scopes': scopes }),
-    },
-    body: JSON.stringify(params),
-  });
+  postJson(url, params, { accept, ...(scopes !== undefined && { 'x-scopes': scopes }) });
 
 type Handlers = Readonly<Record<string, (...args: Parameters<RequestListener>) => unknown>>;
 
@@ -117,12 +108,9 @@ type Handlers = Readonly<Record<string, (...args: Parameters<RequestListener>) =
 export function serveInTurn() {
   let handlers: Handlers = {};
   let origin = '';
-  const server = createServer((req, res) => handlers[req.url as string]?.(req, res));
   beforeAll(async () => {
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    ({ url: origin } = await listen((req, res) => handlers[req.url as string]?.(req, res)));
   });
-  afterAll(() => server.close());
   return {
     use(next: Handlers): void {
       handlers = next;
@@ -133,10 +121,7 @@ export function serveInTurn() {
 }
 
 export async function serve(options: GraphQLOptions, of: GraphQLSchema = schema): Promise<Service> {
-  const app = express();
-  const handler = graphqlHTTP(of, { rootValue, ...options });
-  app.use('/graphql', handler);
-  const running = await run(app);
+  const running = await run(express().use('/graphql', graphqlHTTP(of, { rootValue, ...options })));
   return {
     ...running,
     async post(query, scopes, more = {}, accept = GRAPHQL) {

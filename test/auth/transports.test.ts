@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { buildSchema, type GraphQLSchema } from 'graphql';
 import { authTypeDefs } from '../../middleware/auth.ts';
@@ -10,6 +8,7 @@ import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { AuthOptions, AuthResolveInfo } from '../../types/auth.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import type { SubscriptionOptions, Subscriptions } from '../../types/subscriptions.ts';
+import { listen } from '../kit.ts';
 import { LEGACY, MODERN, ready } from '../live/client.ts';
 import { TRANSPORTS } from '../live/cursors/transports.ts';
 import { until } from '../until.ts';
@@ -46,8 +45,7 @@ async function serve(options: GraphQLOptions = {}, attach: SubscriptionOptions =
     ...options,
   });
   const server = http.createServer(express().use('/graphql', handler));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
+  const { port } = await listen(server);
   const subscriptions = attachSubscriptions(server, handler, attach);
   running.push({
     async close() {

@@ -14,12 +14,8 @@ import { policiesOf, randomCaller, randomSchema } from './random-case.ts';
 import { codes, type Service, schema, scopesOf, serve } from './service.ts';
 
 const policies = (): string[] => [];
-const services: Service[] = [];
-afterAll(() => Promise.all(services.map((service) => service.close())));
-
 async function create(options: object): Promise<Service> {
   const service = await serve(options);
-  services.push(service);
   return service;
 }
 

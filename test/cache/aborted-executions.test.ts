@@ -1,8 +1,8 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import { type ExecutionArgs, execute } from 'graphql';
 import { graphqlHTTP } from '../../middleware/index.ts';
+import { listen } from '../kit.ts';
 import { until } from '../until.ts';
 import { schemaOf } from './service.ts';
 
@@ -12,11 +12,11 @@ interface Client {
   abort(): Promise<void>;
 }
 
-let server: Server;
 let clients: Client[];
 /** Finish the executions, in the order in which they began. */
 let finish: (() => void)[];
 let operations: number;
+let url: string;
 
 beforeEach(async () => {
   clients = [];
@@ -34,13 +34,7 @@ beforeEach(async () => {
     engine: (args: ExecutionArgs) =>
       Promise.race([execute(args), once(args.contextValue as IncomingMessage, 'close').then(() => fail())]),
   });
-  server = createServer(handler).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-});
-
-afterEach(() => {
-  server.close();
-  server.closeAllConnections();
+  ({ url } = await listen(handler, '/?query={slow}'));
 });
 
 function fail(): never {
@@ -50,7 +44,6 @@ function fail(): never {
 /** Sends the query. The next client comes after it. */
 async function connect(): Promise<void> {
   const controller = new AbortController();
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/?query={slow}`;
   const body = fetch(url, { signal: controller.signal }).then(
     (response) => response.text(),
     (error: Error) => error.name,

@@ -1,5 +1,4 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { cacheControlFromInfo } from '@apollo/cache-control-types';
 import { type ExecutionArgs, execute, type GraphQLSchema } from 'graphql';
 import { createClient } from 'graphql-ws';
@@ -12,6 +11,7 @@ import {
   type GraphQLOptions,
   graphqlHTTP,
 } from '../../middleware/index.ts';
+import { listen } from '../kit.ts';
 import { appOf, cacheControlOf, ENGINES, get, type Resolvers, schemaOf } from './service.ts';
 
 /** Creates a resolver that passes `info.cacheControl` to a function and returns a value. */
@@ -346,9 +346,8 @@ describe.each(ENGINES)('with the engine %s', (name, engine) => {
     });
     const app = appOf(schema, { engine });
     const query = 'query ($age: Int!) { a(age: $age) b }';
-    const server = createServer(app).listen(0, '127.0.0.1');
-    await new Promise((resolve) => server.once('listening', resolve));
-    const { port } = server.address() as AddressInfo;
+    const server = createServer(app);
+    const { port } = await listen(server);
     const ages = Array.from({ length: 60 }, (_, index) => index + 1);
     const headers = await Promise.all(
       ages.map(async (age) => {
@@ -398,22 +397,20 @@ describe.each(ENGINES)('with the engine %s', (name, engine) => {
       },
     );
     const handler = graphqlHTTP(schema, { httpCache: true, engine });
-    const server = createServer(handler).listen(0, '127.0.0.1');
-    await new Promise((started) => server.once('listening', started));
+    const server = createServer(handler);
+    const { port } = await listen(server);
     const subscriptions = attachSubscriptions(server, handler);
     await request(server)
       .post('/graphql')
       .send({ query: 'mutation { a }' })
       .expect(200, { data: { a: 'done' } })
       .expect('cache-control', 'no-store');
-    const { port } = server.address() as AddressInfo;
     const client = createClient({ url: `ws://127.0.0.1:${port}/graphql`, webSocketImpl: WebSocket });
     for (const query of ['{ a }', 'mutation { a }', 'subscription { a }']) {
       for await (const result of client.iterate({ query })) expect(result).toEqual({ data: { a: 'done' } });
     }
     await client.dispose();
     await subscriptions.close({ drain: 0 });
-    server.close();
   });
 
   it('info has the same members as without cacheControl, and cacheControl', async () => {

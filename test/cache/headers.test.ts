@@ -1,7 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import compression from 'compression';
 import express from 'express';
 import { GraphQLError, type GraphQLSchema } from 'graphql';
@@ -10,6 +7,7 @@ import { type CacheControlInfo, type GraphQLOptions, graphqlHTTP } from '../../m
 import { createServer as createOwnServer } from '../../middleware/server.ts';
 import { requestHttp2 } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
+import { listen } from '../kit.ts';
 import { appOf, get, schemaOf } from './service.ts';
 
 const GRAPHQL_TYPE = 'application/graphql-response+json';
@@ -261,12 +259,9 @@ describe('ETag', () => {
       const app = express();
       for (const middleware of earlier) app.use(middleware);
       app.use('/graphql', graphqlHTTP(createSchema(), { httpCache: true }));
-      const server = createOwnServer(app, { http2: true }).listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      const { port } = server.address() as AddressInfo;
+      const { port } = await listen(createOwnServer(app, { http2: true }));
       const path = `/graphql?query=${encodeURIComponent('{ long }')}`;
       tags.push((await requestHttp2(port, { path })).headers['etag']);
-      server.close();
     }
     expect(tags).toEqual([expect.stringMatching(STRONG_TAG), `W/${tags[0]}`]);
   });
@@ -324,9 +319,7 @@ eachExpress((express) => {
     });
 
     it('graphqlHTTP keeps the connection usable after a 304 of a long response', async () => {
-      const server = createServer(app).listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql?query={long}`;
+      const { url } = await listen(app, '/graphql?query={long}');
       const first = await fetch(url);
       const body = await first.text();
       const tag = String(first.headers.get('etag'));
@@ -336,8 +329,6 @@ eachExpress((express) => {
         expect([response.status, await response.text()]).toEqual([304, '']);
         expect(await (await fetch(url)).text()).toBe(body);
       }
-      server.close();
-      server.closeAllConnections();
     });
   });
 });

@@ -1,15 +1,14 @@
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { Server } from 'node:http';
 import express from 'express';
 import type { Browser, Page } from 'playwright-core';
 import { graphqlHTTP } from '../../middleware/index.ts';
 import { launch, visit } from '../chromium.ts';
 import { serve } from '../graphiql/serve.ts';
+import { listen } from '../kit.ts';
 import { schemaOf } from './service.ts';
 
-let browser: Browser;
 let server: Server;
+let browser: Browser;
 let page: Page;
 let executions: string[] = [];
 
@@ -43,18 +42,14 @@ beforeAll(async () => {
         context: ({ headers }) => ({ user: /user=(\w+)/.exec(headers.cookie ?? '')?.[1] ?? 'none' }),
       }),
     );
-  server = createServer(app).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const listening = await listen(app, '/');
+  server = listening.server;
   browser = await launch();
   page = await (await browser.newContext()).newPage();
-  await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+  await page.goto(listening.url);
 });
 
-afterAll(async () => {
-  await browser.close();
-  server.closeAllConnections();
-  await new Promise((done) => server.close(done));
-});
+afterAll(() => browser.close());
 
 beforeEach(() => {
   executions = [];

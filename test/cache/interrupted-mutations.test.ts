@@ -1,11 +1,10 @@
-import { once } from 'node:events';
 import * as http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createClient } from 'graphql-ws';
 import WebSocket from 'ws';
 import { attachSubscriptions, graphqlHTTP, type Subscriptions } from '../../middleware/index.ts';
 import type { CacheStore } from '../../types/response-cache.ts';
 import { DIRECTIVES, V17 } from '../graphql/incremental-schema.ts';
+import { atEnd, listen } from '../kit.ts';
 import { until } from '../until.ts';
 import { TAG_DIRECTIVE } from './blog.ts';
 import { ENGINES, schemaOf } from './service.ts';
@@ -20,15 +19,6 @@ interface Service {
   /** The name of the post, and whether the result was stored. */
   read(): Promise<{ name: string; isStored: boolean }>;
 }
-
-const services: Service[] = [];
-afterEach(async () => {
-  for (const { server, sockets } of services.splice(0)) {
-    await sockets.close();
-    server.close();
-    server.closeAllConnections();
-  }
-});
 
 type Engine = (typeof ENGINES)[number][1];
 
@@ -57,14 +47,13 @@ async function serve(engine: Engine): Promise<Service> {
     },
   );
   const handler = graphqlHTTP(schema, { responseCache: true, engine });
-  const server = http.createServer((req, res) => handler(req, res));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  const url = `http://127.0.0.1:${port}/graphql`;
+  const { server, url } = await listen((req, res) => handler(req, res), '/graphql');
+  const sockets = attachSubscriptions(server, handler);
+  atEnd(() => sockets.close());
   const service = {
     server,
     url,
-    sockets: attachSubscriptions(server, handler),
+    sockets,
     finish: () => waiting.shift()?.(),
     get waiting() {
       return waiting.length;
@@ -75,7 +64,6 @@ async function serve(engine: Engine): Promise<Service> {
       return { name: data.post.name, isStored: response.headers.has('age') };
     },
   };
-  services.push(service);
   await service.read();
   expect(await service.read()).toEqual({ name: 'old', isStored: true });
   return service;
@@ -148,8 +136,7 @@ describe.each(ENGINES)('with the engine %s', (_name, engine) => {
     };
     const handler = graphqlHTTP(schema, { responseCache: true, engine, formatError, onError: false });
     const server = http.createServer((req, res) => handler(req, res));
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+    const { url } = await listen(server, '/graphql');
     const sockets = attachSubscriptions(server, handler);
     const read = async (): Promise<unknown> => (await send(url, '{ post }')).text();
     for (let count = 0; count < 2; count++) expect(await read()).toBe('{"data":{"post":"old"}}');
@@ -165,8 +152,6 @@ describe.each(ENGINES)('with the engine %s', (_name, engine) => {
     expect(await read()).toBe('{"data":{"post":"newest"}}');
     await client.dispose();
     await sockets.close();
-    server.close();
-    server.closeAllConnections();
   });
 
   it('a mutation with @defer invalidates the tags of its deferred parts', async () => {
@@ -215,8 +200,7 @@ it.each([
   );
   const handler = graphqlHTTP(schema, { responseCache: { store }, onError: false, formatError: fail });
   const server = http.createServer((req, res) => handler(req, res));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+  const { url } = await listen(server, '/graphql');
   const sockets = attachSubscriptions(server, handler);
   expect((await send(url, 'mutation { edit fail }')).status).toBe(200);
   expect(isInvalidated).toBe(true);
@@ -232,6 +216,4 @@ it.each([
   expect(isInvalidated).toBe(true);
   await client.dispose();
   await sockets.close();
-  server.close();
-  server.closeAllConnections();
 });

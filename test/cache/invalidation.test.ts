@@ -1,22 +1,16 @@
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { createClient } from 'graphql-ws';
 import request from 'supertest';
 import WebSocket from 'ws';
 import { attachSubscriptions, type GraphQLOptions, graphqlHTTP } from '../../middleware/index.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
+import { listen } from '../kit.ts';
 import { until } from '../until.ts';
 import { createBlog, serveBlog, TAG_DIRECTIVE } from './blog.ts';
 import { appOf, ENGINES, get, schemaOf } from './service.ts';
 
 const send = (app: express.Express, query: string, variables?: object): request.Test =>
   request(app).post('/graphql').send({ query, variables });
-
-const servers: Server[] = [];
-afterEach(() => {
-  for (const server of servers.splice(0)) server.close();
-});
 
 /** Whether the result of a query is in the cache. Stores it otherwise. */
 const isStored = async (app: express.Express, query: string): Promise<boolean> =>
@@ -184,11 +178,10 @@ describe.each(ENGINES)('with the engine %s', (_name, engine) => {
 
   it('a mutation over a WebSocket invalidates its tags before its result is sent', async () => {
     const { app, handler } = serveBlog(createBlog(), { engine });
-    const server = app.listen(0);
-    servers.push(server);
+    const { server, socketUrl: url } = await listen(app, '/graphql');
     const sockets = attachSubscriptions(server, handler);
     const client = createClient({
-      url: `ws://localhost:${(server.address() as AddressInfo).port}/graphql`,
+      url,
       webSocketImpl: WebSocket,
     });
     const query = '{ post(id: 1) { title } }';
@@ -216,11 +209,10 @@ describe.each(ENGINES)('with the engine %s', (_name, engine) => {
     field.subscribe = () => events.subscribe('edited');
     field.resolve = (event) => blog.posts.get((event as { id: string }).id);
     const { app, handler } = serveBlog(blog, { engine });
-    const server = app.listen(0);
-    servers.push(server);
+    const { server, socketUrl: url } = await listen(app, '/graphql');
     const sockets = attachSubscriptions(server, handler, { share: () => 'all' });
     const client = createClient({
-      url: `ws://localhost:${(server.address() as AddressInfo).port}/graphql`,
+      url,
       webSocketImpl: WebSocket,
     });
     const query = '{ posts { title } }';

@@ -7,6 +7,7 @@ import request from 'supertest';
 import { redisStore } from '../../middleware/cache.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
 import type { RedisStore } from '../../types/response-cache.ts';
+import { atEnd } from '../kit.ts';
 import type { RedisServer } from '../redis.ts';
 import { type RedisCluster, startCluster } from '../redis-cluster.ts';
 import { createBlog, serveBlog } from './blog.ts';
@@ -15,19 +16,15 @@ import { entryOf, textOf, versionOf } from './store-entries.ts';
 
 const QUERY = '{ post(id: 1) { title } }';
 let cluster: RedisCluster;
-const stops: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
   cluster = await startCluster();
-});
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
 });
 afterAll(() => cluster.stop());
 
 function createStore(prefix: string, nodes = cluster): RedisStore {
   const store = redisStore({ redis: nodes.client(), prefix, onError: false });
-  stops.push(() => store.close());
+  atEnd(() => store.close());
   return store;
 }
 
@@ -99,7 +96,7 @@ it('invalidations over a pubsub with a history reach the memory of other process
       commandTimeout: 2000,
       onError: false,
     });
-    stops.push(() => pubsub.close());
+    atEnd(() => pubsub.close());
     return serveBlog(blog, { responseCache: { pubsub } });
   });
   if (one === undefined || two === undefined) throw new Error('no app');
@@ -119,7 +116,7 @@ it('invalidations over a pubsub with a history reach the memory of other process
 
 it('after a failover of a node, entries whose invalidation was lost are not used', async () => {
   const own = await startCluster({ replicas: 1 });
-  stops.push(() => own.stop());
+  atEnd(() => own.stop());
   // Only the first master has a replica.
   const [master, , , replica] = own.nodes as [RedisServer, RedisServer, RedisServer, RedisServer];
   const admin = own.connectTo(master);

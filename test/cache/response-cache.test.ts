@@ -1,11 +1,10 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { type ExecutionArgs, type ExecutionResult, execute, GraphQLError } from 'graphql';
 import request from 'supertest';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/index.ts';
 import { DIRECTIVES, V17 } from '../graphql/incremental-schema.ts';
+import { listen } from '../kit.ts';
 import { until } from '../until.ts';
 import { type Blog, createBlog, serveBlog } from './blog.ts';
 import { ENGINES, get, schemaOf } from './service.ts';
@@ -477,9 +476,7 @@ describe('single flight', () => {
     });
     let operations = 0;
     const handler = graphqlHTTP(schema, { responseCache: true, onOperation: () => void operations++ });
-    const server = express().use('/graphql', handler).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql?query={slow}`;
+    const { server, url } = await listen(express().use('/graphql', handler), '/graphql?query={slow}');
     const client = new AbortController();
     const aborted = fetch(url, { signal: client.signal }).catch(() => undefined);
     await until(() => finish.length === 1);
@@ -526,9 +523,7 @@ describe('single flight', () => {
     });
     // The end of the execution, in another test, would be observed there.
     const handler = graphqlHTTP(schema, { responseCache: true, timeout: false });
-    const server = express().use('/graphql', handler).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql?query={slow}`;
+    const { server, url } = await listen(express().use('/graphql', handler), '/graphql?query={slow}');
     const controller = new AbortController();
     const hanging = fetch(url, { signal: controller.signal }).catch((error: Error) => error.name);
     await until(() => calls === 1);

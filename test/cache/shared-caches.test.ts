@@ -1,8 +1,7 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import { graphqlHTTP } from '../../middleware/index.ts';
 import type { CacheStore } from '../../types/response-cache.ts';
+import { listen } from '../kit.ts';
 import { schemaOf } from './service.ts';
 import { type SharedCache, sharedCaches } from './shared-caches.ts';
 
@@ -114,19 +113,15 @@ function handlerWithAge(seconds: number): {
 }
 
 describe.each(sharedCaches)('behind $name', ({ name, start }) => {
-  let server: Server;
   let cache: SharedCache;
 
   beforeAll(async () => {
-    server = createServer(handler).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    cache = await start((server.address() as AddressInfo).port);
+    const { port } = await listen(handler);
+    cache = await start(port);
   });
 
   afterAll(async () => {
     await cache.close();
-    server.closeAllConnections();
-    await new Promise((done) => server.close(done));
   });
 
   /** Sends a query twice and returns how often it was executed. */
@@ -198,15 +193,12 @@ describe.each(sharedCaches)('behind $name', ({ name, start }) => {
     use: (cache: SharedCache, lookups: () => number) => Promise<void>,
   ): Promise<void> {
     const aged = handlerWithAge(seconds);
-    const origin = createServer(aged.handler).listen(0, '127.0.0.1');
-    await once(origin, 'listening');
-    const inFront = await start((origin.address() as AddressInfo).port);
+    const { port } = await listen(aged.handler);
+    const inFront = await start(port);
     try {
       await use(inFront, aged.lookups);
     } finally {
       await inFront.close();
-      origin.closeAllConnections();
-      origin.close();
     }
   }
 

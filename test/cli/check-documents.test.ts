@@ -2,16 +2,14 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { buildSchema, introspectionFromSchema } from 'graphql';
-import { folder, stopAll } from '../core/by-id-service.ts';
+import { makeFolder } from '../kit.ts';
 import { run } from '../run-command.ts';
-
-afterEach(stopAll);
 
 const root = join(__dirname, '../..');
 const SDL = 'type Query { hello: String, user(id: ID!): User } type User { name: String }';
 
 function write(name: string, content: unknown): string {
-  const path = join(folder(), name);
+  const path = join(makeFolder(), name);
   writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
   return path;
 }
@@ -56,7 +54,7 @@ it("espalier check reads Apollo's manifest, directories and several manifests", 
     version: 1,
     operations: [{ id: 'abc', name: 'Hello', type: 'query', body: '{ hello }' }],
   };
-  const directory = join(folder(), 'documents');
+  const directory = join(makeFolder(), 'documents');
   mkdirSync(directory);
   writeFileSync(join(directory, 'def.graphql'), 'query Named { nope }');
   const schema = write('schema.graphql', SDL);

@@ -2,16 +2,11 @@ import { Client, fetchExchange, gql } from '@urql/core';
 import { createClient } from 'graphql-sse';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { incrementalSchema, V17 } from '../graphql/incremental-schema.ts';
-import { serve, stopAll } from '../live/serve-streams.ts';
+import { serve } from '../live/serve-streams.ts';
 import { assertEvents } from '../live/urql-events.ts';
 import { until } from '../until.ts';
 import { codedFetch } from './coded-fetch.ts';
-import { closeAll, listen } from './raw.ts';
-
-afterEach(async () => {
-  closeAll();
-  await stopAll();
-});
+import { listen } from './raw.ts';
 
 const SUBSCRIPTION = 'subscription { events(topic: "a") }';
 

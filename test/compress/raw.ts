@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import zlib from 'node:zlib';
+import * as kit from '../kit.ts';
 
 /** The codings that this version of Node can create. */
 export const CODINGS: readonly string[] = [
@@ -62,20 +62,6 @@ export const post = (
     body: JSON.stringify(params),
   });
 
-const servers: http.Server[] = [];
-
 /** Serves a handler, and returns its URL. */
-export async function listen(handler: http.RequestListener): Promise<string> {
-  const server = http.createServer(handler);
-  servers.push(server);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
-}
-
-/** Closes all servers of `listen`. */
-export function closeAll(): void {
-  for (const server of servers.splice(0)) {
-    server.close();
-    server.closeAllConnections();
-  }
-}
+export const listen = async (handler: http.RequestListener): Promise<string> =>
+  (await kit.listen(handler, '/graphql')).url;

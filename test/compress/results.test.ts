@@ -4,7 +4,7 @@ import express from 'express';
 import { GraphQLError } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { schemaOf } from '../cache/service.ts';
-import { CODINGS, closeAll, listen, post, send } from './raw.ts';
+import { CODINGS, listen, post, send } from './raw.ts';
 
 const TEXT = 'all work and no play makes json a dull format; ';
 let executions = 0;
@@ -48,7 +48,6 @@ beforeEach(() => {
 });
 afterEach(() => {
   jest.restoreAllMocks();
-  closeAll();
 });
 
 describe('the option compress of graphqlHTTP', () => {

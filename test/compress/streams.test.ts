@@ -12,9 +12,7 @@ import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
 import { freePort, needs, startProgram } from '../programs.ts';
 import { until } from '../until.ts';
-import { CODINGS, closeAll, listen } from './raw.ts';
-
-afterEach(closeAll);
+import { CODINGS, listen } from './raw.ts';
 
 const schema = buildSchema(`
   type Query { double(n: Int!): Int }

@@ -3,9 +3,7 @@ import type { PersistedQueryStore } from '../../middleware/graphql.ts';
 import { needs } from '../programs.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { until } from '../until.ts';
-import { type Served, serve, sha256, stopAll } from './by-id-service.ts';
-
-afterEach(stopAll);
+import { type Served, serve, sha256 } from './by-id-service.ts';
 
 const HELLO = '{ hello }';
 const WORLD = { data: { hello: 'world' } };

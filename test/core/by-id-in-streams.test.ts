@@ -2,14 +2,12 @@ import express from 'express';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { DocumentsOptions } from '../../types/graphql.ts';
 import { incrementalSchema, V17 } from '../graphql/incremental-schema.ts';
-import { open, type Reading, type Served, serve, stopAll, withParams } from '../live/serve-streams.ts';
+import { open, type Reading, type Served, serve, withParams } from '../live/serve-streams.ts';
 import { until } from '../until.ts';
 import { file, map, operations, type Part, post } from '../uploads/form.ts';
 import { createSchema, MANY, ONE, type Seen } from '../uploads/schema.ts';
 import { startServer } from '../uploads/server.ts';
 import { sha256 } from './by-id-service.ts';
-
-afterEach(stopAll);
 
 const LIVE = 'subscription Live { events(topic: "a") }';
 const HASH = sha256(LIVE);

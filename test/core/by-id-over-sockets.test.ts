@@ -1,11 +1,9 @@
 import { createClient } from 'graphql-ws';
 import WebSocket from 'ws';
 import { LEGACY, MODERN, ready } from '../live/client.ts';
-import { EVENTS, open, type Served, serve, stopAll, withParams } from '../live/serve-streams.ts';
+import { EVENTS, open, type Served, serve, withParams } from '../live/serve-streams.ts';
 import { until } from '../until.ts';
 import { sha256 } from './by-id-service.ts';
-
-afterEach(stopAll);
 
 const HELLO = '{ hello }';
 const LIVE = 'subscription { events(topic: "a") }';

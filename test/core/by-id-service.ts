@@ -1,12 +1,10 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import express from 'express';
 import { buildSchema } from 'graphql';
 import { type GraphQLHandler, type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { type Running, run } from '../graphql/server.ts';
+import { postJson } from '../kit.ts';
 
 const TYPES = `
   type Query { hello: String, user(id: ID!): User, add(a: Int!, b: Int = 2): Int, node(id: ID!): Node, search(filter: Filter): [Node!]! }
@@ -45,16 +43,6 @@ export interface Served extends Running {
   get(target: string | Record<string, string>, headers?: Record<string, string>): Promise<Received>;
 }
 
-const running: Running[] = [];
-const folders: string[] = [];
-
-/** A temporary folder, deleted by `stopAll`. */
-export function folder(): string {
-  const path = mkdtempSync(join(tmpdir(), 'espalier-documents-'));
-  folders.push(path);
-  return path;
-}
-
 const rootValue = {
   hello: 'world',
   user: ({ id }: { id: string }) => ({
@@ -84,7 +72,6 @@ export async function serve(
     ...options,
   });
   const server = await run(mount(handler));
-  running.push(server);
   const receive = async (response: Response): Promise<Received> => {
     const body = JSON.parse(await response.text());
     const { status, headers } = response;
@@ -95,22 +82,10 @@ export async function serve(
     handler,
     reports,
     mutations: () => mutations,
-    post: async (body, headers = {}) =>
-      receive(
-        await fetch(server.url, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json', ...headers },
-          body: JSON.stringify(body),
-        }),
-      ),
+    post: async (body, headers = {}) => receive(await postJson(server.url, body, headers)),
     get: async (target, headers = {}) => {
       const rest = typeof target === 'string' ? target : `?${new URLSearchParams(target)}`;
       return receive(await fetch(server.url + rest, { headers }));
     },
   };
-}
-
-export async function stopAll(): Promise<void> {
-  await Promise.all(running.splice(0).map((each) => each.close()));
-  for (const path of folders.splice(0)) rmSync(path, { recursive: true, force: true });
 }

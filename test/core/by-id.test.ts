@@ -3,9 +3,7 @@ import express from 'express';
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { run } from '../graphql/server.ts';
-import { type Served, schema, serve, sha256, stopAll } from './by-id-service.ts';
-
-afterEach(stopAll);
+import { type Served, schema, serve, sha256 } from './by-id-service.ts';
 
 const HELLO = '{ hello }';
 const USER = 'query User($id: ID!) { user(id: $id) { name } }';
@@ -246,21 +244,17 @@ it('graphqlHTTP prepares documents by id for each schema of a schema function', 
     onError: (error) => void reports.push(error as Error),
   });
   const server = await run(createServer((req, res) => handler(req, res)).listeners('request')[0] as never);
-  try {
-    const request = async (id: string, headers: Record<string, string> = {}) =>
-      (await fetch(`${server.url}?id=${id}`, { headers })).json();
-    expect(await request('Hello')).toEqual({ data: { hello: '5' } });
-    expect(await request('Hello', { 'x-other': '1' })).toEqual({ data: { hello: 5 } });
-    expect(reports).toEqual([]);
-    expect(await request('user', { 'x-other': '1' })).toMatchObject({
-      errors: [{}, { extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }],
-    });
-    expect(reports.map(({ message }) => message)).toEqual([
-      expect.stringMatching(
-        /^1 trusted document does not fit the schema:\n {2}User \(user\): Unknown type "ID"\. Cannot query field "user"/,
-      ),
-    ]);
-  } finally {
-    await server.close();
-  }
+  const request = async (id: string, headers: Record<string, string> = {}) =>
+    (await fetch(`${server.url}?id=${id}`, { headers })).json();
+  expect(await request('Hello')).toEqual({ data: { hello: '5' } });
+  expect(await request('Hello', { 'x-other': '1' })).toEqual({ data: { hello: 5 } });
+  expect(reports).toEqual([]);
+  expect(await request('user', { 'x-other': '1' })).toMatchObject({
+    errors: [{}, { extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }],
+  });
+  expect(reports.map(({ message }) => message)).toEqual([
+    expect.stringMatching(
+      /^1 trusted document does not fit the schema:\n {2}User \(user\): Unknown type "ID"\. Cannot query field "user"/,
+    ),
+  ]);
 });

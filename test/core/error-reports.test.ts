@@ -12,6 +12,7 @@ import { type GraphQLOptions, graphqlHTTP, Upload } from '../../middleware/graph
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { ErrorReporter } from '../../types/graphql.ts';
 import type { ContextDetails, SubscriptionOptions } from '../../types/subscriptions.ts';
+import { atEnd } from '../kit.ts';
 import { connect, LEGACY, listen, MODERN } from '../live/client.ts';
 
 // Each unexpected failure is hidden from the client and reported exactly once, over every transport.
@@ -66,7 +67,6 @@ const schema = new GraphQLSchema({
   }),
 });
 
-const stops: (() => unknown)[] = [];
 let logged: jest.SpyInstance;
 beforeEach(() => {
   process.env['NODE_ENV'] = 'production';
@@ -74,7 +74,6 @@ beforeEach(() => {
   jest.spyOn(console, 'warn').mockImplementation();
 });
 afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
   jest.restoreAllMocks();
   process.env['NODE_ENV'] = 'test';
 });
@@ -127,7 +126,7 @@ const SOCKETS = [MODERN, LEGACY];
 async function serve(handler: ReturnType<typeof graphqlHTTP> | undefined, options?: SubscriptionOptions) {
   const { server, port } = await listen(handler && ((req, res) => handler(req, res)));
   const subscriptions = attachSubscriptions(server, handler ?? schema, options);
-  stops.push(async () => {
+  atEnd(async () => {
     await subscriptions.close();
     server.close();
     server.closeAllConnections();
@@ -235,7 +234,7 @@ it.each(FAILURES.filter(([name]) => /context|rootValue|formatError|engine|rule|i
       res.status(500).end();
     });
     const { server, port } = await listen(app);
-    stops.push(() => void server.close());
+    atEnd(() => void server.close());
     await json(server, port, query.replace('($file: Upload)', '').replace('(file: $file)', ''));
     expect(reports).toEqual([new Error(SECRET)]);
     // An engine that fails is a failed operation, whose response contains the error.

@@ -23,7 +23,7 @@ import {
   type ValidationRule,
 } from 'graphql';
 import { type ErrorDetails, type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
-import { type Running, run } from '../graphql/server.ts';
+import { run } from '../graphql/server.ts';
 
 const SECRET = 'sk-live-123';
 const ROW = { id: 7, apiKey: SECRET };
@@ -106,13 +106,11 @@ const schema = new GraphQLSchema({
 });
 
 type Report = [error: unknown, details: ErrorDetails];
-const open: Running[] = [];
 const environment = process.env['NODE_ENV'];
 
 afterEach(async () => {
   process.env['NODE_ENV'] = environment;
   jest.restoreAllMocks();
-  for (const server of open.splice(0)) await server.close();
 });
 
 /** Serves the schema, and collects the reports of unexpected errors. */
@@ -120,7 +118,6 @@ async function serve(options: GraphQLOptions = {}) {
   const reports: Report[] = [];
   const handler = graphqlHTTP(schema, { onError: (...report) => void reports.push(report), ...options });
   const server = await run(handler);
-  open.push(server);
   const post = async (body: object) => {
     const headers = { 'content-type': 'application/json', accept: 'application/graphql-response+json' };
     const response = await fetch(server.url, { method: 'POST', headers, body: JSON.stringify(body) });
@@ -360,7 +357,6 @@ describe('an error of the context function', () => {
     const handled: unknown[] = [];
     const handler = graphqlHTTP(schema, { context, onError: (error) => void reports.push(error) });
     const server = await run((req, res) => handler(req, res, (error) => handled.push(error)));
-    open.push(server);
     const response = await fetch(`${server.url}?query={hello}`);
     expect([response.status, response.headers.get('content-type')]).toEqual([
       500,
@@ -387,7 +383,6 @@ describe('an error of the context function', () => {
         res.writeHead(401).end();
       }),
     );
-    open.push(server);
     expect((await fetch(`${server.url}?query={hello}`)).status).toBe(401);
     expect(handled).toEqual([error]);
     expect(log).not.toHaveBeenCalled();
@@ -417,7 +412,6 @@ it.each([
       expect(unhandled).toEqual([]);
     } finally {
       process.off('unhandledRejection', notice);
-      await server.close();
     }
   },
 );

@@ -23,7 +23,6 @@ let running: Running;
 beforeAll(async () => {
   running = await run(graphqlHTTP(schema, { rootValue, batching: true }));
 });
-afterAll(() => running.close());
 
 async function sendRequest(body: unknown, url = running.url): Promise<{ status: number; text: string }> {
   const response = await fetch(url, {
@@ -280,7 +279,6 @@ describe('tokens', () => {
     const { status, text } = await sendRequest({ query }, strict.url);
     expect(text).toMatch(expected);
     expect(status).toBe(/data/.test(text) ? 200 : 400);
-    await strict.close();
   });
 });
 
@@ -327,7 +325,6 @@ describe('a batch', () => {
     expect([status, made.length, seen]).toEqual([200, 2, [{ number: 1 }, { number: 2 }]]);
     expect(made[0]?.req).toBe(made[1]?.req);
     expect(made[0]?.state).toBe(made[1]?.state);
-    await server.close();
   });
 
   it('graphqlHTTP serves other requests between the long documents of a batch', async () => {
@@ -363,7 +360,6 @@ describe('a batch', () => {
     const headers = { 'content-type': 'application/json' };
     const response = await fetch(off.url, { method: 'POST', headers, body: JSON.stringify([one]) });
     expect([response.status, await response.text()]).toEqual([400, expect.stringMatching(/BATCHING_OFF/)]);
-    await off.close();
   });
 });
 
@@ -375,5 +371,4 @@ it('the option limits changes and disables limits', async () => {
   expect(await get('{ a { hello } }')).toMatch(/"data"/);
   expect(await get('{ a { a { hello } } }')).toMatch(/nested deeper than 2 levels/);
   expect(await get('{ __schema { types { fields { name } } } }')).toMatch(/"data"/);
-  await strict.close();
 });

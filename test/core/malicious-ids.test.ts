@@ -2,9 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { memoryInUse } from '../heap.ts';
 import { TEST_ALL } from '../test-all.ts';
-import { serve, sha256, stopAll } from './by-id-service.ts';
-
-afterEach(stopAll);
+import { serve, sha256 } from './by-id-service.ts';
 
 const HELLO = '{ hello }';
 const PIPELINED = 100;

@@ -5,22 +5,21 @@ import { open } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
+import { makeFolder } from '../kit.ts';
 import { until } from '../until.ts';
-import { folder, serve, stopAll } from './by-id-service.ts';
-
-afterEach(stopAll);
+import { serve } from './by-id-service.ts';
 
 const HELLO = 'query Hello { hello }';
 const WORLD = { data: { hello: 'world' } };
 
 function file(name: string, content: object): string {
-  const path = join(folder(), name);
+  const path = join(makeFolder(), name);
   writeFileSync(path, JSON.stringify(content));
   return path;
 }
 
 function directory(): string {
-  const path = join(folder(), 'documents');
+  const path = join(makeFolder(), 'documents');
   mkdirSync(path);
   writeFileSync(join(path, 'abc.graphql'), HELLO);
   return path;
@@ -119,7 +118,7 @@ describe('the reload of trusted documents', () => {
   it.each(['file', 'directory'])(
     'graphqlHTTP reads a %s again when its symbolic link is replaced',
     async (kind) => {
-      const root = folder();
+      const root = makeFolder();
       const link = join(root, 'current');
       const point = (version: string, text: string): void => {
         mkdirSync(join(root, version));

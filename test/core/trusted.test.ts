@@ -2,15 +2,14 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { GraphQLOptions } from '../../middleware/graphql.ts';
-import { folder, serve, sha256, stopAll } from './by-id-service.ts';
-
-afterEach(stopAll);
+import { makeFolder } from '../kit.ts';
+import { serve, sha256 } from './by-id-service.ts';
 
 const HELLO = 'query Hello { hello }';
 const WORLD = { data: { hello: 'world' } };
 
 function file(name: string, content: unknown): string {
-  const path = join(folder(), name);
+  const path = join(makeFolder(), name);
   writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
   return path;
 }
@@ -22,7 +21,7 @@ const apollo = {
 } as const;
 
 function directory(): string {
-  const path = join(folder(), 'documents');
+  const path = join(makeFolder(), 'documents');
   mkdirSync(path);
   writeFileSync(join(path, 'abc.graphql'), HELLO);
   writeFileSync(join(path, 'def.gql'), '{ add(a: 1) }');

@@ -14,15 +14,11 @@ import {
 import type { BudgetOptions, GraphQLOptions } from '../../types/graphql.ts';
 import { type Running, run } from '../graphql/server.ts';
 import { memoryInUse } from '../heap.ts';
+import { atEnd } from '../kit.ts';
 import { ready } from '../live/client.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 
 const schema = buildSchema('type Query { one: Thing  two: [Thing] } type Thing { id: ID }');
-
-const stops: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
 
 interface Served extends Running {
   post(query: string, headers?: Record<string, string>): Promise<Response>;
@@ -35,7 +31,7 @@ async function serve(budget: BudgetOptions, options: GraphQLOptions = {}): Promi
   const handler = graphqlHTTP(schema, { onError: false, ...options, budget });
   const server = await run(express().use('/graphql', handler));
   const subscriptions = attachSubscriptions(server.server, handler, { path: '/graphql' });
-  stops.push(
+  atEnd(
     () => server.close(),
     () => subscriptions.close(),
   );
@@ -183,7 +179,7 @@ describe('the option budget with Redis', () => {
   function client(): Redis {
     const redis = new Redis(server.url, { maxRetriesPerRequest: null });
     redis.on('error', () => undefined);
-    stops.push(() => redis.disconnect());
+    atEnd(() => redis.disconnect());
     return redis;
   }
 
@@ -280,7 +276,7 @@ describe('the option budget with Redis', () => {
     ['closed', [503, 503, 503]],
   ] as const)('the budget with onUnavailable %s sends %j without Redis', async (onUnavailable, statuses) => {
     const redis = new Redis({ port: 1, lazyConnect: true, retryStrategy: () => null });
-    stops.push(() => redis.disconnect());
+    atEnd(() => redis.disconnect());
     const { post } = await serve({ limit: 2, window: WINDOW, unit: 'operations', redis, onUnavailable });
     const responses = [
       await post('{ one { id } }'),

@@ -11,6 +11,7 @@ import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { compileCost, evaluate } from '../../src/cost/operation-cost.ts';
 import { type Running, run } from '../graphql/server.ts';
+import { atEnd } from '../kit.ts';
 import { LEGACY, MODERN, ready } from '../live/client.ts';
 
 const SDL = `
@@ -40,10 +41,6 @@ const rootValue = {
   },
 };
 
-const stops: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
-});
 beforeEach(() => {
   executed = 0;
 });
@@ -60,9 +57,8 @@ async function serve(options: GraphQLOptions, served = schema): Promise<Served> 
   const handler = graphqlHTTP(served, { rootValue, batching: true, ...options });
   const server = await run(express().use('/graphql', handler));
   const subscriptions = attachSubscriptions(server.server, handler, { path: '/graphql' });
-  stops.push(async () => {
+  atEnd(async () => {
     await subscriptions.close();
-    await server.close();
   });
   const post = (body: object, headers: Record<string, string> = {}): Promise<Response> =>
     fetch(server.url, {

@@ -1,8 +1,5 @@
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -11,6 +8,7 @@ import express from 'express';
 import { GraphQLNonNull, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import type { Browser } from 'playwright-core';
 import { launch } from '../chromium.ts';
+import { listen } from '../kit.ts';
 import { needs } from '../programs.ts';
 import { snippets } from '../snippets.ts';
 
@@ -31,21 +29,17 @@ const schema = new GraphQLSchema({
 });
 
 let browser: Browser;
-let server: Server;
 let url: string;
 
 beforeAll(async () => {
   browser = await launch();
   const app = express().use('/graphql', graphqlHTTP(schema));
   app.get('/', (_req, res) => void res.send('<!doctype html><input id="input" type="file">'));
-  server = app.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  ({ url } = await listen(app));
 });
 
 afterAll(async () => {
   await browser.close();
-  await new Promise((done) => server.close(done));
   rmSync(folder, { recursive: true });
 });
 

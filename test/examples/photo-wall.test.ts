@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
@@ -6,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { listen } from '../kit.ts';
 import { type RawClient, ready } from '../live/client.ts';
 import { needs } from '../programs.ts';
 import { startRedis } from '../redis.ts';
@@ -138,15 +138,12 @@ describe('the server of the photo wall', () => {
 
 describe('a photo wall that fails to start', () => {
   it('the photo wall reports a port in use and the command for another port', async () => {
-    const taken = createServer().listen(0);
-    await once(taken, 'listening');
-    const { port } = taken.address() as { port: number };
+    const { port } = await listen(createServer());
     const { code, output } = await failExample('photo-wall/server', { DATA_DIR: data, PORT: `${port}` });
     expect(output).toBe(
       `photo wall: port ${port} is in use; choose another one with PORT=${port + 1} npm start\n`,
     );
     expect(code).toBe(1);
-    taken.close();
   });
 
   it('the photo wall reports a PORT that is not a number', async () => {

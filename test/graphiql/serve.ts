@@ -1,6 +1,6 @@
-import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
+import { listen } from '../kit.ts';
 
 /** An app on a free port, with the requests and bytes that it served. */
 export async function serve(app: RequestListener) {
@@ -10,20 +10,16 @@ export async function serve(app: RequestListener) {
   server.on('connection', (socket) => sockets.add(socket));
   // This middleware is the first, because a mount strips the URL.
   server.prependListener('request', ({ method, url }) => requests.push(`${method} ${url}`));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const { port, url: origin, close } = await listen(server);
   return {
     server,
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    port,
+    origin,
+    close,
     /** The requests received until now, in order. */
     requests,
     /** Bytes on the wire from the server, headers included. */
     sent: (): number => [...sockets].reduce((sum, socket) => sum + socket.bytesWritten, 0),
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
   };
 }
 

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { deferContinue } from '../../src/http/body.ts';
+import { atEnd, listen } from '../kit.ts';
 import { post, type Running, run, type Wire, wire } from './server.ts';
 
 const schema = buildSchema('type Query { hello(name: String): String }');
@@ -13,18 +14,13 @@ const handler = graphqlHTTP(schema, { rootValue });
 const response = (req: IncomingMessage, res: ServerResponse): void =>
   handler(req, res, (error) => errors.push(error));
 
-let open: (() => unknown)[] = [];
 const serve = async (listener: RequestListener): Promise<Running & { client: Wire }> => {
   const running = await run(listener);
   const client = wire(running.port);
-  open.push(() => client.socket.destroy(), running.close);
+  atEnd(() => client.socket.destroy());
   return { ...running, client };
 };
-afterEach(async () => {
-  await Promise.all(open.map((close) => close()));
-  open = [];
-  expect(errors).toEqual([]);
-});
+afterEach(() => expect(errors).toEqual([]));
 
 const closing = (req: IncomingMessage): Promise<void> => new Promise((resolve) => req.once('close', resolve));
 
@@ -234,8 +230,7 @@ describe('a client that waits for 100 Continue', () => {
       deferContinue(req, res);
       response(req, res);
     });
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const { port } = server.address() as { port: number };
+    const { port } = await listen(server);
     const client = wire(port);
     client.write(head());
     await client.until(/HTTP\/1.1 100 Continue/);
@@ -245,6 +240,5 @@ describe('a client that waits for 100 Continue', () => {
     refused.write(head({ 'content-type': 'text/plain' }));
     expect(await refused.closed()).toMatch(/^HTTP\/1.1 415/);
     client.socket.destroy();
-    server.close();
   });
 });

@@ -59,7 +59,7 @@ describe.each(ENGINES)('a client that disconnects, under %s', (engine) => {
       context: (req) => ({ res: responses.get(req) }),
       onError: (error) => void errors.push(error),
     });
-    const { port, close } = await run((req, res) => {
+    const { port } = await run((req, res) => {
       responses.set(req, res);
       handler(req, res, (error) => errors.push(error));
     });
@@ -67,7 +67,6 @@ describe.each(ENGINES)('a client that disconnects, under %s', (engine) => {
     wire(port).write(post('{"query":"{ slow }"}'));
     await ended;
     expect(errors).toEqual([]);
-    await close();
   });
 
   it('graphqlHTTP does not report the errors of resolvers that fail because the client disconnected', async () => {
@@ -105,7 +104,7 @@ describe.each(ENGINES)('a client that disconnects, under %s', (engine) => {
 
   it('graphqlHTTP does not abort the signal while the client waits', async () => {
     const work = new Work();
-    const { port, close } = await serve(work);
+    const { port } = await serve(work);
     const client = wire(port);
     client.write(post('{"query":"{ slow }"}'));
     await work.begun(1);
@@ -115,7 +114,6 @@ describe.each(ENGINES)('a client that disconnects, under %s', (engine) => {
     await client.until(/"slow":1/);
     expect(states).toEqual([versionInfo.major >= 17 ? false : undefined]);
     client.socket.destroy();
-    await close();
   });
 
   it.each(['mutation', 'query'])(

@@ -1,10 +1,10 @@
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buildSchema, type GraphQLSchema } from 'graphql';
 import { createClient } from 'graphql-ws';
 import WebSocket from 'ws';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { listen } from '../kit.ts';
 
 const MODES = { modes: ['PROPAGATE', 'NULL', 'HALT'] } as const;
 
@@ -54,14 +54,11 @@ async function serve(options: GraphQLOptions, source: GraphQLSchema = schema): P
   const handler = graphqlHTTP(source, { rootValue, onError: false, engine: 'compiled', ...options });
   server = createServer((req, res) => void handler(req, res));
   attachSubscriptions(server, handler);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+  ({ url } = await listen(server, '/graphql'));
 }
 
 afterEach(async () => {
   calls.length = 0;
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
 });
 
 interface Result {

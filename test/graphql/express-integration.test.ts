@@ -2,7 +2,6 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect, createServer as createHttp2 } from 'node:http2';
-import type { AddressInfo } from 'node:net';
 import type { ErrorRequestHandler, RequestHandler, Router } from 'express';
 import {
   buildSchema,
@@ -19,6 +18,7 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { ConnectRequest } from '../../types/connect.ts';
 import type { GraphQLHandler, GraphQLOptions } from '../../types/graphql.ts';
 import { eachExpress } from '../express.ts';
+import { listen } from '../kit.ts';
 import { post, run, wire } from './server.ts';
 
 const schema = buildSchema(
@@ -150,7 +150,7 @@ eachExpress((express) => {
   });
 
   it('graphqlHTTP accepts a request target in absolute form (RFC 9112 §3.2.2)', async () => {
-    const { port, close } = await run(express().use('/graphql', graphqlHTTP(schema, { rootValue })));
+    const { port } = await run(express().use('/graphql', graphqlHTTP(schema, { rootValue })));
     for (const [path, status] of [
       ['/graphql?query={hello}', 200],
       ['/graphql/?query={hello}', 200],
@@ -160,7 +160,6 @@ eachExpress((express) => {
       line.write(`GET http://example.com${path} HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n`);
       expect(await line.closed()).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     }
-    await close();
   });
 
   it('graphqlHTTP does nothing if the response was already sent', async () => {
@@ -547,7 +546,7 @@ eachExpress((express) => {
 
 describe('without Express', () => {
   it('graphqlHTTP sends a masked 500 for an unexpected error on a bare server', async () => {
-    const { url, close } = await run(graphqlHTTP(schema, { context: bug }));
+    const { url } = await run(graphqlHTTP(schema, { context: bug }));
     const response = await fetch(`${url}?query={hello}`);
     expect([response.status, await response.json()]).toEqual([
       500,
@@ -560,14 +559,12 @@ describe('without Express', () => {
         ],
       },
     ]);
-    await close();
   });
 
   it('graphqlHTTP works with the compatibility API of HTTP/2', async () => {
     const handler = graphqlHTTP(schema, { rootValue });
-    const server = createHttp2((req, res) => handler(req as never, res as never));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const { url } = await listen(createHttp2((req, res) => handler(req as never, res as never)));
+    const client = connect(url);
     const sendRequest = async (headers: Record<string, string>, body?: string) => {
       const stream = client.request(headers);
       stream.end(body);
@@ -595,13 +592,12 @@ describe('without Express', () => {
       expect.anything(),
     ]);
     client.close();
-    await new Promise((resolve) => server.close(resolve));
   });
 
   it('graphqlHTTP responds to pipelined requests completely and in order', async () => {
     const waiting = deferred<string>();
     const handler = graphqlHTTP(schema, { rootValue: { hello: 'world', own: () => waiting.promise } });
-    const { port, close } = await run(handler);
+    const { port } = await run(handler);
     const client = wire(port);
     const queries = ['{ hello }', '{ own }', '{ hello }', '{ b: own }'];
     client.write(Buffer.concat(queries.map((query) => post(JSON.stringify({ query })))));
@@ -615,19 +611,17 @@ describe('without Express', () => {
       '{"data":{"b":"late"}}',
     ]);
     client.socket.destroy();
-    await close();
   });
 
   it('graphqlHTTP keeps the AsyncLocalStorage of its caller', async () => {
     const storage = new AsyncLocalStorage<string>();
     const handler = graphqlHTTP(schema, { rootValue: { hello: () => storage.getStore() } });
-    const { port, close } = await run((req, res) => storage.run('kept', () => handler(req, res)));
+    const { port } = await run((req, res) => storage.run('kept', () => handler(req, res)));
     const client = wire(port);
     client.write(post('{"query":"{ hello }"}').subarray(0, -3));
     client.write('}"}');
     await client.until(/"hello":"kept"/);
     client.socket.destroy();
-    await close();
   });
 });
 
@@ -680,26 +674,23 @@ describe.each([
   const handler = graphqlHTTP(schema, { rootValue: { hello } });
 
   it('a long response arrives completely over HTTP/1, with GET and HEAD', async () => {
-    const { url, close } = await run(handler);
+    const { url } = await run(handler);
     const response = await fetch(`${url}?query={hello}`);
     const bytes = await response.arrayBuffer();
     expect(response.headers.get('content-length')).toBe(String(bytes.byteLength));
     expect(JSON.parse(new TextDecoder().decode(bytes))).toEqual({ data: { hello } });
     const head = await fetch(`${url}?query={hello}`, { method: 'HEAD' });
     expect(head.headers.get('content-length')).toBe(String(bytes.byteLength));
-    await close();
   });
 
   it('a long response arrives completely over HTTP/2', async () => {
-    const server = createHttp2((req, res) => handler(req as never, res as never));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const { url } = await listen(createHttp2((req, res) => handler(req as never, res as never)));
+    const client = connect(url);
     const stream = client.request({ ':path': '/graphql?query={hello}' }).setEncoding('utf8');
     let text = '';
     for await (const chunk of stream) text += chunk;
     expect(JSON.parse(text)).toEqual({ data: { hello } });
     client.close();
-    await new Promise((resolve) => server.close(resolve));
   });
 });
 
@@ -707,15 +698,13 @@ it('graphqlHTTP works as the only listener of a node:http server', async () => {
   const server = createServer(graphqlHTTP(schema, { rootValue }));
   await request(server).get('/?query={hello}').expect(200);
   await request(server).get('/any/path?query={hello}').expect(200);
-  server.close();
 });
 
 it('graphqlHTTP without a next function ends a response that was begun before', async () => {
   const handler = graphqlHTTP(schema, { rootValue });
-  const { url, close } = await run((req, res) => {
+  const { url } = await run((req, res) => {
     res.write(' ');
     handler(req, res);
   });
   await expect(fetch(`${url}?query={hello}`).then((response) => response.text())).rejects.toThrow();
-  await close();
 });

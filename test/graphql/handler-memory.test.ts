@@ -52,6 +52,5 @@ it.each([
     expect(memoryInUse().heapUsed - before).toBeLessThan(20_000_000);
     // The last ones may belong to open connections.
     expect(requests.slice(0, 25).filter((request) => request.deref() !== undefined)).toEqual([]);
-    await server.close();
   },
 );

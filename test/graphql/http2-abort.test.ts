@@ -1,12 +1,11 @@
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import * as http2 from 'node:http2';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { GraphQLInt, GraphQLObjectType, GraphQLSchema, versionInfo } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { createServer } from '../../middleware/server.ts';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
+import { listen } from '../kit.ts';
 import { until } from '../until.ts';
 import { Work } from './work.ts';
 
@@ -30,9 +29,8 @@ describe.each(['Express', 'no framework'])('over HTTP/2, with %s', (framework) =
         handler(req, res, next);
       };
       const app = framework === 'Express' ? express().use(onRequest) : onRequest;
-      const server = createServer(app, { http2: true }).listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      const session = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+      const { url } = await listen(createServer(app, { http2: true }));
+      const session = http2.connect(url);
       const stream = session.request({
         ':path': '/',
         ':method': 'POST',
@@ -49,7 +47,6 @@ describe.each(['Express', 'no framework'])('over HTTP/2, with %s', (framework) =
       for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
       expect(reported).toEqual([]);
       session.destroy();
-      await new Promise((resolve) => server.close(resolve));
     },
   );
 });

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { type ClientHttp2Stream, connect } from 'node:http2';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { createServer } from '../../middleware/server.ts';
+import { listen } from '../kit.ts';
 
 const schema = buildSchema('type Query { large: String small: String }');
 
@@ -25,9 +25,8 @@ it.each([
     const large = character.repeat(2_000_000);
     const rootValue = { large, small: 'small' };
     const handler = graphqlHTTP(schema, { rootValue, engine, graphiql: false });
-    const server = createServer(express().use(handler), { http2: true }).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const { url } = await listen(createServer(express().use(handler), { http2: true }));
+    const session = connect(url);
     const request = (query: string): ClientHttp2Stream =>
       session.request({ ':path': `/?query={${query}}`, accept: 'application/json' });
     // The client reads the headers only.
@@ -37,6 +36,5 @@ it.each([
     for (const result of results)
       expect((await textOf(result)) === JSON.stringify({ data: { large } })).toBe(true);
     session.destroy();
-    await new Promise((closed) => server.close(closed));
   },
 );

@@ -1,9 +1,7 @@
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import * as graphql from 'graphql';
 import { type ExecutionArgs, execute, type GraphQLError, parse, visit } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { listen } from '../kit.ts';
 import { open } from '../live/serve-streams.ts';
 import { until } from '../until.ts';
 import { CASES, casesSchema, rootValue } from './incremental-cases.ts';
@@ -12,7 +10,6 @@ import { jsonLines, type Merged, merge, type Payload } from './merge.ts';
 
 const schema = casesSchema();
 const variableValues = { yes: true, no: false };
-let server: Server;
 let url: string;
 
 const FORMATS = {
@@ -98,15 +95,8 @@ function tests(): void {
     process.env['NODE_ENV'] = 'production';
     const formatError = (_: unknown, error: GraphQLError) => error.toJSON();
     const handler = graphqlHTTP(schema, { rootValue, graphiql: false, onError: false, formatError });
-    server = createServer((req, res) => handler(req, res));
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    ({ url } = await listen((req, res) => handler(req, res)));
   });
-  afterAll(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-
   describe.each(Object.keys(FORMATS) as (keyof typeof FORMATS)[])('in the format %s', (format) => {
     it.each(Object.entries(CASES))('graphqlHTTP sends what graphql-js returns for %s', async (_, query) => {
       const payloads = await served(query, ACCEPT[format]);

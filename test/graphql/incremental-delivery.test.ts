@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import * as http from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type * as http from 'node:http';
+import type { Socket } from 'node:net';
 import { buildSchema } from 'graphql';
 import { createClient as createEventClient } from 'graphql-sse';
 import { createClient as createSocketClient } from 'graphql-ws';
@@ -8,12 +8,12 @@ import WebSocket from 'ws';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
+import { listen } from '../kit.ts';
 import { open, withParams } from '../live/serve-streams.ts';
 import { until } from '../until.ts';
 import { DIRECTIVES, incrementalSchema, V17 } from './incremental-schema.ts';
 import { jsonLines } from './merge.ts';
 
-const servers: http.Server[] = [];
 const reported: unknown[] = [];
 
 async function serve(options: GraphQLOptions = {}) {
@@ -24,15 +24,7 @@ async function serve(options: GraphQLOptions = {}) {
     onError: (error) => reported.push(error),
     ...options,
   });
-  const server = http.createServer((req, res) => handler(req, res));
-  servers.push(server);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`,
-    calls,
-    server,
-    handler,
-  };
+  return { ...(await listen((req, res) => handler(req, res), '/graphql')), calls, handler };
 }
 
 /** Serves sockets too. */
@@ -43,10 +35,6 @@ async function serveLive() {
 
 afterEach(() => {
   reported.length = 0;
-  for (const server of servers.splice(0)) {
-    server.close();
-    server.closeAllConnections();
-  }
 });
 
 const MULTIPART = 'multipart/mixed;incrementalSpec=v0.2, application/json';

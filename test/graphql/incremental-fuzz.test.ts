@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import * as fc from 'fast-check';
 import { type DocumentNode, parse, print, validate, visit } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
@@ -9,6 +7,7 @@ import { readChoices } from '../engine/choices.ts';
 import { PROFILES } from '../engine/differential.ts';
 import { randomQuery } from '../engine/random-query.ts';
 import { randomSchema } from '../engine/random-schema.ts';
+import { listen } from '../kit.ts';
 import { open } from '../live/serve-streams.ts';
 import { until } from '../until.ts';
 import { V17 } from './incremental-schema.ts';
@@ -49,8 +48,7 @@ describe('the payloads of random deferred documents', () => {
     process.env['NODE_ENV'] = 'production';
     let current: ReturnType<typeof graphqlHTTP> | undefined;
     const server = createServer((req, res) => current?.(req, res));
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const { url } = await listen(server, '/');
     const counts = { compared: 0, streamed: 0 };
     const input = fc.record({
       bytes: fc.uint8Array({ minLength: 60, maxLength: 400 }),

@@ -27,7 +27,6 @@ describe.each(['compiled', 'graphql-js'] satisfies GraphQLOptions['engine'][])(
     beforeAll(async () => {
       running = await run(graphqlHTTP(schema, { engine }));
     });
-    afterAll(() => running.close());
 
     async function introspect(query: string): Promise<{ status: number; text: string }> {
       const headers = { 'content-type': 'application/json', accept: 'application/graphql-response+json' };

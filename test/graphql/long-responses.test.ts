@@ -48,12 +48,8 @@ async function served(
   listener: RequestListener,
   sendRequest: (port: number) => Promise<unknown>,
 ): Promise<void> {
-  const { port, close } = await run(listener);
-  try {
-    await sendRequest(port);
-  } finally {
-    await close();
-  }
+  const { port } = await run(listener);
+  await sendRequest(port);
 }
 
 /** The bodies that are not the responses to requests 0, 1, 2 … */

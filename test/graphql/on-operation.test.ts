@@ -25,11 +25,6 @@ afterAll(() => {
   process.env['NODE_ENV'] = environment;
 });
 
-const running: Running[] = [];
-afterEach(async () => {
-  for (const each of running.splice(0)) await each.close();
-});
-
 const TYPES = `
   type Query { add(a: Int!, b: Int = 2): Int, later: String, fails: String, list(length: Int!): [String] }
   type Mutation { count: Int }
@@ -67,7 +62,6 @@ async function serve(options: GraphQLOptions): Promise<Served> {
     ((_error, _req, res, _next) => void res.status(500).end('forwarded')) as express.ErrorRequestHandler,
   );
   const server = await run(app);
-  running.push(server);
   const send = (body: object, headers: Record<string, string> = {}): Promise<Response> =>
     fetch(server.url, {
       method: 'POST',
@@ -330,7 +324,6 @@ describe('onOperation', () => {
       onOperation: ({ variables }) => void seen.push(variables['file']),
     });
     const server = await run((req, res) => handler(req, res));
-    running.push(server);
     const form = new FormData();
     const query = 'mutation ($file: Upload!) { one(file: $file) { text } }';
     form.set('operations', JSON.stringify({ query, variables: { file: null } }));

@@ -1,11 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import { createServer as createNodeServer, type RequestListener, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { GraphQLInt, GraphQLObjectType, GraphQLSchema, GraphQLString, versionInfo } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { createServer } from '../../middleware/server.ts';
 import { eachExpress } from '../express.ts';
+import { listen } from '../kit.ts';
 import { until } from '../until.ts';
 import { post, type Wire, wire } from './server.ts';
 
@@ -65,9 +66,8 @@ describe.each(['compiled', 'graphql-js'] satisfies GraphQLOptions['engine'][])('
       app.use('/graphql', graphqlHTTP(createSchema(calls), { engine }));
       const server = createServer(app as unknown as RequestListener);
       server.on('connection', (socket: Socket) => accepted.push(socket));
-      server.listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      client = wire((server.address() as AddressInfo).port);
+      const { port } = await listen(server);
+      client = wire(port);
       close = () => {
         server.closeAllConnections();
         return new Promise((resolve) => server.close(resolve));
@@ -142,10 +142,8 @@ it('a slow client with pipelined requests runs one operation at a time', async (
     },
   };
   const schema = new GraphQLSchema({ query: new GraphQLObjectType({ name: 'Query', fields: { text } }) });
-  const server = createNodeServer(graphqlHTTP(schema));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const client = wire((server.address() as AddressInfo).port);
+  const { port } = await listen(createNodeServer(graphqlHTTP(schema)));
+  const client = wire(port);
   client.socket.pause();
   const sent = 20;
   client.write(Buffer.concat(Array.from({ length: sent }, () => post('{"query":"{ text }"}'))));
@@ -156,6 +154,4 @@ it('a slow client with pipelined requests runs one operation at a time', async (
   client.socket.resume();
   await until(() => sizes.length === sent);
   client.socket.destroy();
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
 });

@@ -1,29 +1,11 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import type { RequestListener } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { type Listening, listen } from '../kit.ts';
 
-/** A server on a free port, for requests that a client library would not send. */
-export interface Running {
-  readonly server: Server;
-  readonly port: number;
-  readonly url: string;
-  close(): Promise<void>;
-}
+export type Running = Listening;
 
-export async function run(listener: RequestListener): Promise<Running> {
-  const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  return {
-    server,
-    port,
-    url: `http://127.0.0.1:${port}/graphql`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
-}
+/** A server with a URL of `/graphql`. */
+export const run = (listener: RequestListener): Promise<Running> => listen(listener, '/graphql');
 
 /** A connection that sends text unchanged. */
 export interface Wire {

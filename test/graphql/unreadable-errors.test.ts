@@ -61,7 +61,6 @@ async function serve(option: string, fail: () => unknown, bare = false): Promise
   const subscriptions = attachSubscriptions(running.server, handler);
   close = async () => {
     await subscriptions.close();
-    await running.close();
   };
 }
 

@@ -1,9 +1,7 @@
-import { once } from 'node:events';
-import * as http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buildSchema, GraphQLError, type GraphQLScalarType } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
+import { listen } from '../kit.ts';
 import { open } from '../live/serve-streams.ts';
 import { until } from '../until.ts';
 import { DIRECTIVES, V17 } from './incremental-schema.ts';
@@ -17,15 +15,10 @@ const FORMATS = [
   'application/jsonl',
 ];
 
-const servers: http.Server[] = [];
 const reported: unknown[] = [];
 
 afterEach(() => {
   reported.length = 0;
-  for (const server of servers.splice(0)) {
-    server.close();
-    server.closeAllConnections();
-  }
 });
 
 /** Serves a schema with values that JSON cannot represent; returns the URL. */
@@ -61,10 +54,7 @@ async function serve(options: GraphQLOptions): Promise<string> {
   };
   const onError = (error: unknown): void => void reported.push(error);
   const handler = graphqlHTTP(schema, { graphiql: false, rootValue, onError, ...options });
-  const server = http.createServer((req, res) => handler(req, res));
-  servers.push(server);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+  return (await listen((req, res) => handler(req, res), '/graphql')).url;
 }
 
 async function read(url: string, params: object, accept: string) {

@@ -1,7 +1,6 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buildSchema } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
+import { listen } from '../kit.ts';
 
 const schema = buildSchema(`
   type Query { add(a: Int!, b: Int = 1): Int, slow(name: String!): String, fail: String }
@@ -38,21 +37,16 @@ const rootValue = {
   },
 };
 
-let server: Server;
 let url: string;
 
 async function serve(options: GraphQLOptions = {}): Promise<void> {
   const handler = graphqlHTTP(schema, { rootValue, batching: true, onError: false, ...options });
-  server = createServer((req, res) => void handler(req, res));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+  ({ url } = await listen((req, res) => void handler(req, res), '/graphql'));
 }
 
 afterEach(async () => {
   gates.clear();
   saved.length = 0;
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
 });
 
 function post(body: unknown, accept = 'application/json'): Promise<Response> {

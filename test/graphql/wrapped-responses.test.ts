@@ -1,5 +1,4 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import compression from 'compression';
 import express, { type RequestHandler } from 'express';
 import session from 'express-session';
@@ -7,6 +6,7 @@ import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import morgan from 'morgan';
 import responseTime from 'response-time';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { listen } from '../kit.ts';
 import { until } from '../until.ts';
 
 const KIB = 1024;
@@ -57,8 +57,7 @@ async function post(listener: RequestListener, bodies: object[]): Promise<[Heade
   const server = createServer(listener);
   let closed = 0;
   server.on('request', (_req, res) => res.once('close', () => closed++));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+  const { url } = await listen(server, '/graphql');
   const results: [Headers, unknown][] = [];
   for (const body of bodies) {
     const response = await fetch(url, {

@@ -3,6 +3,7 @@ import type * as http from 'node:http';
 import * as http2 from 'node:http2';
 import * as net from 'node:net';
 import { deferContinue, drainRequest } from '../../src/http/body.ts';
+import { listen } from '../kit.ts';
 import { startServer } from '../uploads/server.ts';
 
 /** Refuses every body with 413 immediately; the response to GET is `ok`. */
@@ -117,9 +118,8 @@ describe('a response before the end of the request body', () => {
     ['exceeds 16 MB', (stream: http2.ClientHttp2Stream) => stream.end(Buffer.alloc(32 << 20))],
   ])('drainRequest resets only the HTTP/2 stream of a body that %s', async (_how, begin) => {
     const server = http2.createServer((req, res) => refuse(req as never, res as never));
-    server.listen(0);
-    await once(server, 'listening');
-    const session = http2.connect(`http://localhost:${(server.address() as net.AddressInfo).port}`, {
+    const { url } = await listen(server);
+    const session = http2.connect(url, {
       maxSessionMemory: 100,
     });
     const stream = session.request({ ':method': 'POST' }, { endStream: false });
@@ -139,9 +139,8 @@ describe('a response before the end of the request body', () => {
 
   it('drainRequest keeps an HTTP/2 session usable after many bodies that were refused', async () => {
     const server = http2.createServer((req, res) => refuse(req as never, res as never));
-    server.listen(0);
-    await once(server, 'listening');
-    const session = http2.connect(`http://localhost:${(server.address() as net.AddressInfo).port}`);
+    const { url } = await listen(server);
+    const session = http2.connect(url);
     const post = async (bytes: number): Promise<unknown> => {
       const stream = session.request({ ':method': 'POST' });
       let status: unknown;

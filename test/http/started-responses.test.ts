@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
@@ -8,6 +7,7 @@ import { inspect } from '../../middleware/inspect.ts';
 import { mcp } from '../../middleware/mcp.ts';
 import { createServer } from '../../middleware/server.ts';
 import type { Middleware } from '../../types/connect.ts';
+import { listen } from '../kit.ts';
 
 type Meddle = (res: ServerResponse) => unknown;
 
@@ -19,7 +19,6 @@ const MEDDLERS: Record<'begun' | 'ended', Meddle> = {
 let reports: unknown[] = [];
 let logged: unknown[][] = [];
 let running: Server | undefined;
-const helpers: Server[] = [];
 
 beforeEach(() => {
   reports = [];
@@ -28,7 +27,6 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
-  for (const helper of helpers.splice(0)) helper.close();
   jest.restoreAllMocks();
   running?.closeAllConnections();
   if (running?.listening === true) await once(running.close(), 'close');
@@ -39,8 +37,7 @@ const ENDPOINTS: Record<string, (during: () => unknown) => Middleware> = {
   liveness: () => createServer(express()).liveness,
   readiness: (during) => {
     const server = createServer(express(), { checks: { meddle: () => void during() } });
-    server.listen(0, '127.0.0.1');
-    helpers.push(server);
+    void listen(server);
     return server.readiness;
   },
   inspect: (during) => inspect({ guard: () => during() !== 0 }),
@@ -56,8 +53,7 @@ const ENDPOINTS: Record<string, (during: () => unknown) => Middleware> = {
 /** Returns the body of the response, or undefined if the connection ends before it is complete. */
 async function ask(server: Server, name: string): Promise<string | undefined> {
   running = server;
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
+  const { port } = await listen(server);
   const params = { name: 'whoAmI', arguments: {} };
   const call = {
     method: 'POST',
@@ -102,8 +98,7 @@ it('graphqlHTTP says once that a result is lost, because other code has begun th
   });
   const app = express().use(handler);
   running = createHttpServer(app);
-  await once(running.listen(0, '127.0.0.1'), 'listening');
-  const url = `http://127.0.0.1:${(running.address() as AddressInfo).port}/`;
+  const { url } = await listen(running, '/');
   const headers = { 'content-type': 'application/json' };
   for (const body of [{ query: '{ a }' }, [{ query: '{ a }' }]]) {
     const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
 import * as http2 from 'node:http2';
-import type { AddressInfo, Server } from 'node:net';
 import { createGunzip } from 'node:zlib';
 import compression from 'compression';
 import express from 'express';
@@ -12,10 +11,10 @@ import {
   multipartMixed,
   streamPayloads,
 } from '../../src/http/stream.ts';
+import { listen } from '../kit.ts';
 import { until } from '../until.ts';
 import { type PayloadSource, payloadSource } from './payloads.ts';
 
-const servers: Server[] = [];
 const MULTIPART = multipartMixed({ boundary: '-', parameters: 'incrementalSpec=v0.2' });
 
 /** Starts a server that streams the payloads of a source. */
@@ -40,10 +39,9 @@ async function serve(
       finished = true;
     }),
   );
-  servers.push(server);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = await listen(server);
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
     errors,
     isFinished: () => finished,
   };
@@ -64,13 +62,6 @@ async function get(port: number, headers: http.OutgoingHttpHeaders = {}) {
   decoded.on('error', () => undefined);
   return { req, res, state };
 }
-
-afterEach(async () => {
-  for (const server of servers.splice(0)) {
-    (server as http.Server).closeAllConnections?.();
-    await new Promise((closed) => server.close(closed));
-  }
-});
 
 describe('streamPayloads', () => {
   it.each<[string, Framing, string, string, string]>([
@@ -229,9 +220,8 @@ describe('streamPayloads', () => {
         onError: () => undefined,
       });
     });
-    servers.push(server);
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const client = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const { url } = await listen(server);
+    const client = http2.connect(url);
     const stream = client.request({ ':path': '/' });
     let body = '';
     stream.on('data', (chunk) => {

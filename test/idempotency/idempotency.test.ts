@@ -1,8 +1,6 @@
 import { once } from 'node:events';
 import { until } from '../until.ts';
-import { closeServices, type Service, serve } from './service.ts';
-
-afterEach(closeServices);
+import { type Service, serve } from './service.ts';
 
 const PAY =
   'mutation ($key: String!, $amount: Int!) { pay(amount: $amount) @idempotent(key: $key) { id amount } }';

@@ -4,7 +4,7 @@ import { graphqlHTTP, idempotentTypeDefs } from '../../middleware/graphql.ts';
 import { inject } from '../../middleware/testing.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { until } from '../until.ts';
-import { closeServices, type Service, serve } from './service.ts';
+import { type Service, serve } from './service.ts';
 
 let server: RedisServer;
 let redis: Redis;
@@ -18,7 +18,6 @@ beforeEach(async () => {
   await redis.flushall();
 });
 afterEach(async () => {
-  await closeServices();
   redis.disconnect();
 });
 afterAll(() => server.kill());

@@ -1,10 +1,9 @@
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buildSchema, GraphQLError, type GraphQLSchema } from 'graphql';
 import { graphqlHTTP, Upload } from '../../middleware/graphql.ts';
 import type { ConnectRequest } from '../../types/connect.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import type { IdempotencyOptions } from '../../types/idempotency.ts';
+import { type Listening, listen } from '../kit.ts';
 
 export const SDL = `
   scalar Upload
@@ -87,15 +86,11 @@ export interface Answer {
   readonly body: string;
 }
 
-export interface Service {
-  readonly url: string;
+export interface Service extends Listening {
   readonly effects: Effects;
-  readonly server: http.Server;
   readonly reports: unknown[];
   post(body: object, headers?: Readonly<Record<string, string>>): Promise<Answer>;
 }
-
-const servers: http.Server[] = [];
 
 export async function serve(
   idempotency: Partial<IdempotencyOptions> = {},
@@ -108,11 +103,8 @@ export async function serve(
     idempotency: { user: userOf, ...idempotency },
     ...options,
   });
-  const server = http.createServer(handler);
-  servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  return { url, effects, server, reports, post: (body, headers = {}) => post(url, body, headers) };
+  const listening = await listen(handler, '/');
+  return { ...listening, effects, reports, post: (body, headers = {}) => post(listening.url, body, headers) };
 }
 
 export async function post(
@@ -143,11 +135,4 @@ function toAnswer(status: number, headers: Headers, body: string): Answer {
     codes,
     body,
   };
-}
-
-export async function closeServices(): Promise<void> {
-  for (const server of servers.splice(0)) {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  }
 }

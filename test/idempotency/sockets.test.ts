@@ -1,16 +1,10 @@
-import { once } from 'node:events';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { listen } from '../kit.ts';
 import { connect, LEGACY, MODERN, ready } from '../live/client.ts';
 import { until } from '../until.ts';
 import { createSchema, Effects, post, userOf } from './service.ts';
-
-const servers: http.Server[] = [];
-afterEach(() => {
-  for (const server of servers.splice(0)) server.close().closeAllConnections();
-});
 
 async function serve(engine: 'compiled' | 'graphql-js', effects: Effects, wait = 5000): Promise<string> {
   const handler = graphqlHTTP(createSchema(effects), {
@@ -19,11 +13,9 @@ async function serve(engine: 'compiled' | 'graphql-js', effects: Effects, wait =
     idempotency: { user: userOf, required: ['pay'], wait },
   });
   const server = http.createServer(handler);
-  servers.push(server);
   attachSubscriptions(server, handler, { path: '/graphql' });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return `127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+  const { port } = await listen(server);
+  return `127.0.0.1:${port}/graphql`;
 }
 
 const query = (key: string) =>

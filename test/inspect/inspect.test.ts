@@ -14,7 +14,7 @@ import { createBlog, serveBlog } from '../cache/blog.ts';
 import { eachExpress } from '../express.ts';
 import { ready } from '../live/client.ts';
 import { events } from '../live/connect-clients.ts';
-import { serve as serveSockets, stopAll, until } from '../live/serve.ts';
+import { serve as serveSockets, until } from '../live/serve.ts';
 
 const schema = buildSchema('type Query { hello: String denied: String slow: String }');
 const rootValue = {
@@ -44,7 +44,6 @@ beforeEach(() => {
   // The servers of sockets run in production.
   process.env['NODE_ENV'] = 'test';
 });
-afterEach(stopAll);
 
 eachExpress((make, major) => {
   it(`the page of inspect has a strict policy that lists its inline scripts and styles (Express ${major})`, async () => {

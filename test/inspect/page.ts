@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -13,6 +11,7 @@ import { createPubSub } from '../../middleware/pubsub.ts';
 import { createServer } from '../../middleware/server.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { listen } from '../kit.ts';
 import { ready } from '../live/client.ts';
 import { events } from '../live/connect-clients.ts';
 
@@ -66,9 +65,8 @@ export async function startShop() {
   app.use('/inspect', inspect({ title: 'Garden shop' }));
   app.use('/graphql', handler);
   app.use(staticFiles(folder));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { url: origin } = await listen(server);
   const subscriptions = attachSubscriptions(server, handler);
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const send = (query: string, client = 'web') =>
     fetch(`${origin}/graphql`, {
       method: 'POST',

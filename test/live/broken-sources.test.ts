@@ -3,10 +3,11 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { filter, map, merge } from '../../middleware/pubsub.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { SubscriptionOptions } from '../../types/subscriptions.ts';
+import { atEnd } from '../kit.ts';
 import { LEGACY, listen, MODERN, ready } from './client.ts';
 import { inProduction, NOTHING, until } from './serve.ts';
 
-const stops = inProduction();
+inProduction();
 
 /** A source whose `next` rejects, with a `return` that no asynchronous generator has. */
 const brokenSource = (members: object): AsyncIterable<unknown> => ({
@@ -65,7 +66,7 @@ async function serve(subscribe: () => unknown, options: SubscriptionOptions) {
   const handler = graphqlHTTP(schema, { onError: (error) => reports.push(error) });
   const { server, url, port } = await listen(handler);
   const subscriptions = attachSubscriptions(server, handler, options);
-  stops.push(async () => {
+  atEnd(async () => {
     await subscriptions.close();
     server.close();
   });

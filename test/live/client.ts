@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import https from 'node:https';
-import type { AddressInfo } from 'node:net';
 import WebSocket, { type ClientOptions } from 'ws';
 import { tls, trusted } from '../exchange.ts';
+import * as kit from '../kit.ts';
 
 /** A client that sends raw messages and keeps all received messages. */
 export interface RawClient {
@@ -26,26 +26,14 @@ export const LEGACY = 'graphql-ws';
 /** A `keepAlive` for clients that answer: one whose pong arrives after the next ping is cut, and a busy machine is slow. */
 export const PATIENT = 500;
 
-const servers = new Set<http.Server>();
-
-/** Closes the servers of `listen`, also after a test that failed before it closed its server. */
-export function closeServers(): void {
-  for (const server of servers) {
-    server.close();
-    server.closeAllConnections();
-  }
-  servers.clear();
-}
-
+/** Starts a server, and returns the URL of its WebSockets. */
 export async function listen(
   handler?: http.RequestListener,
   secure = false,
 ): Promise<{ server: http.Server; url: string; port: number }> {
   const server = secure ? https.createServer(tls, handler) : http.createServer(handler);
-  servers.add(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  return { server, port, url: `${secure ? 'wss' : 'ws'}://127.0.0.1:${port}/graphql` };
+  const { port, socketUrl: url } = await kit.listen(server, '/graphql');
+  return { server, port, url };
 }
 
 export async function connect(

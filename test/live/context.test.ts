@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import session from 'express-session';
 import { GraphQLError } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
@@ -11,11 +9,10 @@ import type {
   SubscriptionOptions,
 } from '../../types/subscriptions.ts';
 import { eachExpress } from '../express.ts';
+import { listen } from '../kit.ts';
 import { connect, LEGACY, MODERN, type RawClient } from './client.ts';
 import { liveSchema } from './schema.ts';
-import { serve, stopAll, until } from './serve.ts';
-
-afterEach(stopAll);
+import { serve, until } from './serve.ts';
 
 const QUERY = '{ context }';
 const run = (id: string, query = QUERY, type = 'subscribe'): object => ({ id, type, payload: { query } });
@@ -58,9 +55,7 @@ describe('one context function for HTTP and sockets', () => {
       const app = express();
       app.use(middleware);
       app.use('/graphql', handler);
-      const server = app.listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      const { port } = server.address() as AddressInfo;
+      const { server, port } = await listen(app);
       const subscriptions = attachSubscriptions(server, handler, { middleware: [middleware] });
       const expected = { user: 'token', session: 'ann', address: '127.0.0.1', state: 'acme' };
       const response = await fetch(`http://127.0.0.1:${port}/graphql`, {
@@ -79,8 +74,6 @@ describe('one context function for HTTP and sockets', () => {
         await client.close();
       }
       await subscriptions.close();
-      server.close();
-      server.closeAllConnections();
     });
   });
 
@@ -98,9 +91,7 @@ describe('one context function for HTTP and sockets', () => {
         res.end();
       });
       app.use('/graphql', handler);
-      const server = app.listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      const { port } = server.address() as AddressInfo;
+      const { server, port } = await listen(app);
       const subscriptions = attachSubscriptions(server, handler, { middleware: [sessions] });
       const login = await fetch(`http://127.0.0.1:${port}/login`);
       const cookie = login.headers.get('set-cookie')?.split(';')[0] as string;
@@ -125,8 +116,6 @@ describe('one context function for HTTP and sockets', () => {
         }
       }
       await subscriptions.close();
-      server.close();
-      server.closeAllConnections();
     });
   });
 
@@ -138,9 +127,8 @@ describe('one context function for HTTP and sockets', () => {
       return {};
     };
     const handler = graphqlHTTP(schema, { context });
-    const server = http.createServer((req, res) => handler(req, res)).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
+    const server = http.createServer((req, res) => handler(req, res));
+    const { port } = await listen(server);
     const subscriptions = attachSubscriptions(server, handler);
     const url = `127.0.0.1:${port}/graphql`;
     await fetch(`http://${url}?query={hello}`, { headers: { 'apollo-require-preflight': '1' } });
@@ -152,8 +140,6 @@ describe('one context function for HTTP and sockets', () => {
       { transport: 'websocket', connectionParams: { token: 't' }, operation: { query: QUERY } },
     ]);
     await subscriptions.close();
-    server.close();
-    server.closeAllConnections();
   });
 });
 
@@ -189,14 +175,13 @@ describe('contextPer', () => {
           return value;
         },
       });
-      const server = http.createServer().listen(0, '127.0.0.1');
-      await once(server, 'listening');
+      const server = http.createServer();
+      const { port } = await listen(server);
       const subscriptions = attachSubscriptions(server, handler, {
         contextPer: 'event',
         ...(share && { share }),
       });
       delete schema.getSubscriptionType()?.getFields()['events']?.resolve;
-      const { port } = server.address() as AddressInfo;
       const client = await open(`ws://127.0.0.1:${port}/graphql`);
       client.send(run('1', 'subscription { events(topic: "a") }'));
       await until(() => live.open === 1);
@@ -207,7 +192,6 @@ describe('contextPer', () => {
       // 1: the connection, 2: the operation.
       expect(values).toEqual([3, 4, 5]);
       await subscriptions.close();
-      server.close();
     },
   );
 
@@ -222,10 +206,9 @@ describe('contextPer', () => {
         return value;
       },
     });
-    const server = http.createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
+    const server = http.createServer();
+    const { port } = await listen(server);
     const subscriptions = attachSubscriptions(server, handler, { contextPer: 'event', share: () => 'all' });
-    const { port } = server.address() as AddressInfo;
     const clients = [];
     for (const user of ['ann', 'bob']) {
       const client = await open(`ws://127.0.0.1:${port}/graphql`, MODERN, {}, { user });
@@ -243,7 +226,6 @@ describe('contextPer', () => {
     await bob.next();
     expect(users).toEqual(['ann', 'bob']);
     await subscriptions.close();
-    server.close();
   });
 
   it.each(['operation', 'connection'] as const)(

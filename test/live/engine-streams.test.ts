@@ -2,10 +2,11 @@ import { buildSchema, GraphQLError } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
+import { atEnd } from '../kit.ts';
 import { LEGACY, listen, MODERN, ready } from './client.ts';
 import { inProduction, until } from './serve.ts';
 
-const stops = inProduction();
+inProduction();
 
 /** Serves a schema whose operations the function executes. */
 async function serve(engine: ExecuteFunction) {
@@ -15,7 +16,7 @@ async function serve(engine: ExecuteFunction) {
   const handler = graphqlHTTP(schema, { engine, onError });
   const { server, url, port } = await listen((req, res) => handler(req, res));
   const subscriptions = attachSubscriptions(server, handler, { keepAlive: 0 });
-  stops.push(async () => {
+  atEnd(async () => {
     await subscriptions.close();
     server.close();
     server.closeAllConnections();

@@ -3,11 +3,12 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { ErrorDetails, GraphQLOptions } from '../../types/graphql.ts';
 import type { SubscriptionOptions } from '../../types/subscriptions.ts';
+import { atEnd } from '../kit.ts';
 import { connect, handshake, LEGACY, listen, MODERN, ready } from './client.ts';
 import { liveSchema } from './schema.ts';
 import { inProduction, until } from './serve.ts';
 
-const stops = inProduction();
+inProduction();
 
 interface Report {
   readonly message: string;
@@ -24,7 +25,7 @@ async function serve(options: SubscriptionOptions = {}, handlerOptions: GraphQLO
   const { server, url, port } = await listen();
   const handler = graphqlHTTP(schema, { onError, ...handlerOptions });
   const subscriptions = attachSubscriptions(server, handler, options);
-  stops.push(async () => {
+  atEnd(async () => {
     await subscriptions.close();
     server.close();
   });

@@ -3,9 +3,7 @@ import { createClient as createSocketClient } from 'graphql-ws';
 import WebSocket from 'ws';
 import type { StreamConnection } from '../../types/subscriptions.ts';
 import { until } from '../until.ts';
-import { EVENTS, open, serve, stopAll, withParams } from './serve-streams.ts';
-
-afterEach(stopAll);
+import { EVENTS, open, serve, withParams } from './serve-streams.ts';
 
 const next = (payload: object): string => `event: next\ndata: ${JSON.stringify(payload)}\n\n`;
 const COMPLETE = 'event: complete\ndata:\n\n';

@@ -4,9 +4,7 @@ import { type Envelope, Messages, NO_ENVELOPE } from '../../src/live/queue.ts';
 import { hash } from '../engine/choices.ts';
 import { MODERN, ready } from './client.ts';
 import { events, received } from './connect-clients.ts';
-import { serve, stopAll, until } from './serve.ts';
-
-afterEach(stopAll);
+import { serve, until } from './serve.ts';
 
 const prefixOf = (id: string): string => Buffer.from(`{"id":"${id}","payload":`).toString('latin1');
 

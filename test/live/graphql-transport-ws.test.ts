@@ -4,9 +4,7 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { connect, listen, MODERN, PATIENT, type RawClient, ready } from './client.ts';
 import { liveSchema } from './schema.ts';
-import { NOTHING, serve, serveOpen, serveReady, stopAll, until } from './serve.ts';
-
-afterEach(stopAll);
+import { NOTHING, serve, serveOpen, serveReady, until } from './serve.ts';
 
 const subscribe = (id: string, query: string, more: object = {}): object => ({
   id,

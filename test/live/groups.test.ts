@@ -1,8 +1,6 @@
 import { connect, LEGACY, MODERN, type RawClient, ready } from './client.ts';
 import { connectClients, EVENTS, events, received, sharedByAll } from './connect-clients.ts';
-import { serve, stopAll, until } from './serve.ts';
-
-afterEach(stopAll);
+import { serve, until } from './serve.ts';
 
 describe('shared subscriptions', () => {
   it('shared subscriptions have one source and one execution, and keep their ids, in both subprotocols', async () => {

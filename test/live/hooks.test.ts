@@ -1,8 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { MODERN, ready } from './client.ts';
-import { serve, serveOpen, serveReady, stopAll, until } from './serve.ts';
-
-afterEach(stopAll);
+import { serve, serveOpen, serveReady, until } from './serve.ts';
 
 const query = (text: string): object => ({ id: '1', type: 'subscribe', payload: { query: text } });
 

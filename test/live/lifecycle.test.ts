@@ -6,10 +6,8 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { connect, handshake, LEGACY, listen, MODERN, PATIENT, ready } from './client.ts';
 import { liveSchema } from './schema.ts';
-import { NOTHING, serve, serveOpen, serveReady, stopAll, until } from './serve.ts';
+import { NOTHING, serve, serveOpen, serveReady, until } from './serve.ts';
 import { upgradeRequest, wire } from './wire.ts';
-
-afterEach(stopAll);
 
 const events = { id: '1', type: 'subscribe', payload: { query: 'subscription { events(topic: "a") }' } };
 const queryMessage = { id: 'q', type: 'subscribe', payload: { query: '{ context }' } };

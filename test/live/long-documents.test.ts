@@ -1,7 +1,5 @@
 import { LEGACY, MODERN, ready } from './client.ts';
-import { serve, stopAll, until } from './serve.ts';
-
-afterEach(stopAll);
+import { serve, until } from './serve.ts';
 
 describe.each([
   [MODERN, 'subscribe', 'complete'],

@@ -2,10 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { format } from 'node:util';
 import { debug } from '../../src/diagnostics/logging.ts';
 import { connect, handshake, MODERN, ready } from './client.ts';
-import { type Served, serve, serveOpen, serveReady, stopAll, until } from './serve.ts';
+import { type Served, serve, serveOpen, serveReady, until } from './serve.ts';
 import { CONTINUATION, frame, frameHead, TEXT, upgradeRequest, wire } from './wire.ts';
-
-afterEach(stopAll);
 
 const EVENTS = { id: '1', type: 'subscribe', payload: { query: 'subscription { events(topic: "a") }' } };
 const INIT = frame(TEXT, '{"type":"connection_init"}');

@@ -10,16 +10,12 @@ let warned: jest.SpyInstance;
 beforeEach(() => {
   warned = jest.spyOn(console, 'warn').mockImplementation();
 });
-const servers: http.Server[] = [];
 afterEach(() => {
   jest.restoreAllMocks();
-  for (const server of servers.splice(0)) server.close();
 });
 
 async function serve(listener: http.RequestListener): Promise<{ server: http.Server; port: number }> {
-  const served = await listen(listener);
-  servers.push(served.server);
-  return served;
+  return listen(listener);
 }
 
 const warnings = (): string[] => warned.mock.calls.map(([message]) => message);

@@ -1,7 +1,5 @@
 import { until } from '../until.ts';
-import { open, serve, stopAll } from './serve-streams.ts';
-
-afterEach(stopAll);
+import { open, serve } from './serve-streams.ts';
 
 const accept =
   'multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/graphql-response+json,application/json;q=0.9';

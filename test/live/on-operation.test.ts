@@ -5,11 +5,12 @@ import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { ErrorDetails, GraphQLOptions } from '../../types/graphql.ts';
 import type { OperationDetails } from '../../types/operation.ts';
 import type { ContextWebSocket, SubscriptionOptions } from '../../types/subscriptions.ts';
+import { atEnd } from '../kit.ts';
 import { connect, LEGACY, listen, MODERN, type RawClient, ready } from './client.ts';
 import { liveSchema } from './schema.ts';
 import { inProduction, until } from './serve.ts';
 
-const stops = inProduction();
+inProduction();
 
 /** Serves the test schema with a `graphqlHTTP` handler that has the given options. */
 async function serve(handlerOptions: GraphQLOptions, options: SubscriptionOptions = {}) {
@@ -20,7 +21,7 @@ async function serve(handlerOptions: GraphQLOptions, options: SubscriptionOption
   const { server, url } = await listen();
   const handler = graphqlHTTP(schema, { onError, ...handlerOptions });
   const subscriptions = attachSubscriptions(server, handler, { keepAlive: 0, ...options });
-  stops.push(async () => {
+  atEnd(async () => {
     await subscriptions.close();
     server.close();
   });

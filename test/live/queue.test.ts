@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import net, { type AddressInfo } from 'node:net';
+import net from 'node:net';
 import { FlushScheduler } from '../../src/live/queue.ts';
+import { listen } from '../kit.ts';
 
 describe('the flush scheduler', () => {
   it('the flush scheduler yields during a huge fan-out and flushes each queue once, in order', async () => {
@@ -34,9 +35,9 @@ describe('the flush scheduler', () => {
   });
 
   it('the flush scheduler writes events that arrive while the first ones are executed together with them', async () => {
-    const server = net.createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const source = net.connect((server.address() as AddressInfo).port, '127.0.0.1');
+    const server = net.createServer();
+    const { port } = await listen(server);
+    const source = net.connect(port, '127.0.0.1');
     const [[target]] = (await Promise.all([once(server, 'connection'), once(source, 'connect')])) as [
       [net.Socket],
       unknown,
@@ -63,6 +64,5 @@ describe('the flush scheduler', () => {
     await flushed;
     expect(steps).toEqual(['first event', 'second event', 'flush']);
     source.destroy();
-    server.close();
   });
 });

@@ -1,24 +1,23 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import type { SubscriptionOptions, Subscriptions } from '../../types/subscriptions.ts';
+import { atEnd, type Listening, listen } from '../kit.ts';
 import { type Live, liveSchema } from './schema.ts';
+import { NOTHING } from './serve.ts';
 
-export interface Served {
-  readonly url: string;
-  readonly port: number;
-  readonly server: http.Server;
+export interface Served extends Listening {
   readonly live: Live;
   readonly subscriptions: Subscriptions;
 }
 
-const running: Served[] = [];
-
-/** Starts an Express server with the schema of the subscription tests; `stopAll` closes it. */
+/**
+ * Starts an Express server with the schema of the subscription tests. At the end no connection, operation or source may be
+ * left.
+ */
 export async function serve(
   options: GraphQLOptions = {},
   { attach = {}, before = [] }: { attach?: SubscriptionOptions; before?: express.RequestHandler[] } = {},
@@ -26,34 +25,16 @@ export async function serve(
   process.env['NODE_ENV'] = 'production';
   const { schema, live } = liveSchema();
   const handler = graphqlHTTP(schema, { graphiql: false, onError: false, ...options });
-  const server = http.createServer(
-    express()
-      .use(...before, (_req, _res, next) => next())
-      .use('/graphql', handler),
-  );
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  const subscriptions = attachSubscriptions(server, handler, attach);
-  const served = { url: `http://127.0.0.1:${port}/graphql`, port, server, live, subscriptions };
-  running.push(served);
-  return served;
-}
-
-/** Closes all servers, and checks that no connection, operation or source is left. */
-export async function stopAll(): Promise<void> {
-  for (const { server, subscriptions, live } of running.splice(0)) {
+  const app = express()
+    .use(...before, (_req, _res, next) => next())
+    .use('/graphql', handler);
+  const listening = await listen(app, '/graphql');
+  const subscriptions = attachSubscriptions(listening.server, handler, attach);
+  atEnd(async () => {
     await subscriptions.close();
-    expect({ ...subscriptions.stats(), open: live.open }).toEqual({
-      connections: 0,
-      operations: 0,
-      sources: 0,
-      unreleased: 0,
-      groups: 0,
-      open: 0,
-    });
-    server.close();
-    server.closeAllConnections();
-  }
+    expect({ ...subscriptions.stats(), open: live.open }).toEqual({ ...NOTHING, open: 0 });
+  });
+  return { ...listening, live, subscriptions };
 }
 
 export interface Reading {

@@ -1,6 +1,7 @@
 import type http from 'node:http';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { SubscriptionOptions, SubscriptionStats, Subscriptions } from '../../types/subscriptions.ts';
+import { atEnd } from '../kit.ts';
 import { connect, listen, type RawClient, ready } from './client.ts';
 import { type Live, liveSchema } from './schema.ts';
 
@@ -14,26 +15,22 @@ export interface Served {
   readonly subscriptions: Subscriptions;
 }
 
-/** Runs the tests of a file in production, and the returned functions after each of them. */
-export function inProduction(): (() => Promise<void>)[] {
+/** Runs the tests of a file in production. */
+export function inProduction(): void {
   const environment = process.env['NODE_ENV'];
-  const stops: (() => Promise<void>)[] = [];
   beforeAll(() => {
     // Development adds the messages of unexpected errors to their extensions.
     process.env['NODE_ENV'] = 'production';
   });
-  afterEach(async () => {
-    for (const stop of stops.splice(0)) await stop();
-  });
   afterAll(() => {
     process.env['NODE_ENV'] = environment;
   });
-  return stops;
 }
 
-const running: Served[] = [];
-
-/** Starts a server, over TLS if `secure`, with the test schema attached; `stopAll` closes it. */
+/**
+ * Starts a server, over TLS if `secure`, with the test schema attached. At the end nothing may be left but sources that cannot be
+ * cancelled.
+ */
 export async function serve(
   options?: SubscriptionOptions,
   handler?: http.RequestListener,
@@ -43,9 +40,12 @@ export async function serve(
   const { server, url, port } = await listen(handler, secure);
   // Development adds the messages of unexpected errors to their extensions.
   process.env['NODE_ENV'] = 'production';
-  const served = { server, url, port, live, subscriptions: attachSubscriptions(server, schema, options) };
-  running.push(served);
-  return served;
+  const subscriptions = attachSubscriptions(server, schema, options);
+  atEnd(async () => {
+    await subscriptions.close();
+    expect(subscriptions.stats()).toEqual({ ...NOTHING, unreleased: expect.any(Number) });
+  });
+  return { server, url, port, live, subscriptions };
 }
 
 type ServedClient = Served & { readonly client: RawClient };
@@ -73,13 +73,3 @@ export const NOTHING: SubscriptionStats = {
   unreleased: 0,
   groups: 0,
 };
-
-/** Closes all servers, and checks that nothing is left except sources that cannot be cancelled. */
-export async function stopAll(): Promise<void> {
-  for (const { server, subscriptions } of running.splice(0)) {
-    await subscriptions.close();
-    expect(subscriptions.stats()).toEqual({ ...NOTHING, unreleased: expect.any(Number) });
-    server.close();
-    server.closeAllConnections();
-  }
-}

@@ -2,7 +2,7 @@ import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { SubscriptionOptions } from '../../types/subscriptions.ts';
-import { closeServers, listen, ready } from './client.ts';
+import { listen, ready } from './client.ts';
 
 class Loader {
   readonly #names = ['ada'];
@@ -19,7 +19,6 @@ const { NODE_ENV } = process.env;
 afterEach(() => {
   process.env['NODE_ENV'] = NODE_ENV;
   jest.restoreAllMocks();
-  closeServers();
 });
 
 const plainContext = () => ({ user: { name: 'ada' }, loaders: { names: new Loader() }, tenant: 'acme' });

@@ -2,9 +2,7 @@ import type net from 'node:net';
 import type { RawClient } from './client.ts';
 import { ready } from './client.ts';
 import { connectClients, events, received, sharedByAll } from './connect-clients.ts';
-import { serve, stopAll, until } from './serve.ts';
-
-afterEach(stopAll);
+import { serve, until } from './serve.ts';
 
 describe('slow clients', () => {
   const MIB = 1024 * 1024;

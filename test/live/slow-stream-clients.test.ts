@@ -1,7 +1,5 @@
 import { until } from '../until.ts';
-import { EVENTS, open, serve, stopAll } from './serve-streams.ts';
-
-afterEach(stopAll);
+import { EVENTS, open, serve } from './serve-streams.ts';
 
 const LARGE = 'x'.repeat(256 * 1024);
 

@@ -11,7 +11,7 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { incrementalSchema, V17 } from '../graphql/incremental-schema.ts';
 import { freePort, needs } from '../programs.ts';
 import { until } from '../until.ts';
-import { EVENTS, open, serve, stopAll, withParams } from './serve-streams.ts';
+import { EVENTS, open, serve, withParams } from './serve-streams.ts';
 import { assertEvents } from './urql-events.ts';
 
 const EVENTS_OF_A = { query: 'subscription { events(topic: "a") }' };
@@ -19,7 +19,6 @@ const closing: (() => Promise<unknown> | unknown)[] = [];
 
 afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
-  await stopAll();
 });
 
 async function serveIncremental() {

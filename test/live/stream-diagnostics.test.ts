@@ -8,9 +8,10 @@ import { inject } from '../../middleware/testing.ts';
 import type { ObservedOperation } from '../../src/execution/observed.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import { incrementalSchema, V17 } from '../graphql/incremental-schema.ts';
+import { atEnd } from '../kit.ts';
 import { until } from '../until.ts';
 import { listen as listenForSockets, MODERN, ready } from './client.ts';
-import { open, serve, stopAll } from './serve-streams.ts';
+import { open, serve } from './serve-streams.ts';
 
 interface Message {
   kind?: string;
@@ -25,7 +26,6 @@ interface Message {
 const received: Message[] = [];
 const listener = (message: unknown): void => void received.push(message as Message);
 const CHANNELS = ['espalier:graphql:stream-start', 'espalier:graphql:stream-end'];
-const stops: (() => Promise<void> | void)[] = [];
 
 beforeEach(() => {
   received.splice(0);
@@ -33,8 +33,6 @@ beforeEach(() => {
 });
 afterEach(async () => {
   for (const name of CHANNELS) unsubscribe(name, listener);
-  for (const stop of stops.splice(0)) await stop();
-  await stopAll();
 });
 
 /** Checks that exactly one stream was published, and returns its messages. */
@@ -83,7 +81,7 @@ describe('the diagnostics channels of streams', () => {
     const handler = graphqlHTTP(buildSchema('type Query { a: Int }'), options);
     const { server, url } = await listenForSockets((req, res) => handler(req, res));
     const subscriptions = attachSubscriptions(server, handler, { keepAlive: 0 });
-    stops.push(async () => {
+    atEnd(async () => {
       await subscriptions.close();
       server.close();
     });
@@ -107,7 +105,7 @@ describe('the diagnostics channels of streams', () => {
       const { schema, calls } = incrementalSchema();
       const handler = graphqlHTTP(schema, { graphiql: false });
       const server = createServer((req, res) => handler(req, res)).listen(0, '127.0.0.1');
-      stops.push(() => void server.close());
+      atEnd(() => void server.close());
       await until(() => server.listening);
       calls.release();
       const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;

@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { launch } from '../chromium.ts';
 import { until } from '../until.ts';
-import { type Served, serve, stopAll, withParams } from './serve-streams.ts';
+import { type Served, serve, withParams } from './serve-streams.ts';
 
 const COUNT = 'subscription { count(to: 3) }';
 
@@ -20,7 +20,6 @@ describe('streaming responses in a browser', () => {
   });
   afterEach(async () => {
     await page.close();
-    await stopAll();
   });
   afterAll(() => browser.close());
 

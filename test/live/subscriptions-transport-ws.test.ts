@@ -1,9 +1,7 @@
 import { once } from 'node:events';
 import { GraphQLError } from 'graphql';
 import { connect, LEGACY, PATIENT, type RawClient } from './client.ts';
-import { serve, serveOpen, serveReady, stopAll, until } from './serve.ts';
-
-afterEach(stopAll);
+import { serve, serveOpen, serveReady, until } from './serve.ts';
 
 const INIT = { type: 'connection_init', payload: {} };
 const start = (id: unknown, query: string, more: object = {}): object => ({

@@ -10,10 +10,8 @@ import WebSocket, { WebSocketServer } from 'ws';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { registerPath } from '../../src/live/upgrade-router.ts';
 import { handshake, listen, ready, wrap } from './client.ts';
-import { serve, stopAll, until } from './serve.ts';
+import { serve, until } from './serve.ts';
 import { upgradeRequest, wire } from './wire.ts';
-
-afterEach(stopAll);
 
 const untyped = createRequire(__filename);
 const schema = buildSchema('type Query { hello: String }');

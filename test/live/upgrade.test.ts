@@ -9,12 +9,9 @@ import { createServer } from '../../middleware/server.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { registerPath } from '../../src/live/upgrade-router.ts';
 import { eachExpress } from '../express.ts';
-import { closeServers, connect, handshake, listen, MODERN, ready, wrap } from './client.ts';
-import { serve, serveOpen, serveReady, stopAll, until } from './serve.ts';
+import { connect, handshake, listen, MODERN, ready, wrap } from './client.ts';
+import { serve, serveOpen, serveReady, until } from './serve.ts';
 import { closeFrame, frame, TEXT, upgradeRequest, wire } from './wire.ts';
-
-afterEach(stopAll);
-afterEach(closeServers);
 
 const untyped = createRequire(__filename);
 

@@ -8,9 +8,7 @@ import type { WebsocketHandler } from '../../types/subscriptions.ts';
 import { eachExpress } from '../express.ts';
 import { connect, LEGACY, listen, MODERN, PATIENT, ready } from './client.ts';
 import { liveSchema } from './schema.ts';
-import { serve, stopAll, until } from './serve.ts';
-
-afterEach(stopAll);
+import { serve, until } from './serve.ts';
 
 const untyped = createRequire(__filename);
 const subscribe = (query: string, type = 'subscribe'): object => ({ id: '1', type, payload: { query } });

@@ -18,6 +18,7 @@ import { createServer } from '../../middleware/server.ts';
 import { inject } from '../../middleware/testing.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import type { McpOptions } from '../../types/mcp.ts';
+import { listen } from '../kit.ts';
 import { until } from '../until.ts';
 
 const TLS = join(__dirname, '../fixtures/tls');
@@ -511,9 +512,7 @@ describe('the security of mcp', () => {
       versions.add(req.httpVersion);
       endpoint(req as never, res as never, () => res.end());
     });
-    secure.listen(0, '127.0.0.1');
-    await once(secure, 'listening');
-    const { port } = secure.address() as AddressInfo;
+    const { port } = await listen(secure);
     const dispatcher = new Agent({ allowH2: true, connect: { rejectUnauthorized: false } });
     const overHttp2 = (target: string | URL, init?: RequestInit): Promise<Response> =>
       undiciFetch(target, { ...init, dispatcher } as never) as never;
@@ -532,7 +531,6 @@ describe('the security of mcp', () => {
     }
     expect([...versions]).toEqual(['2.0']);
     await dispatcher.destroy();
-    secure.close();
   });
 
   it('a call over HTTP/2 works', async () => {
@@ -543,9 +541,7 @@ describe('the security of mcp', () => {
     });
     const endpoint = mcp(handler);
     const h2 = http2.createServer((req, res) => void endpoint(req as never, res as never, () => res.end()));
-    h2.listen(0, '127.0.0.1');
-    await once(h2, 'listening');
-    const { port } = h2.address() as AddressInfo;
+    const { port } = await listen(h2);
     const session = http2.connect(`http://127.0.0.1:${port}`);
     const stream = session.request({
       ':method': 'POST',
@@ -561,8 +557,7 @@ describe('the security of mcp', () => {
     session.close();
     h2.close();
     server = createServer(express());
-    server.listen(0);
-    await once(server, 'listening');
+    await listen(server);
   });
 });
 

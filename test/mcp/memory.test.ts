@@ -1,11 +1,10 @@
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { mcp } from '../../middleware/mcp.ts';
 import { createServer } from '../../middleware/server.ts';
 import { descriptorsIn } from '../descriptors.ts';
 import { memoryInUse } from '../heap.ts';
+import { listen } from '../kit.ts';
 
 jest.setTimeout(180_000);
 
@@ -14,9 +13,10 @@ it('10 000 calls of a tool leave neither memory nor descriptors behind', async (
   const endpoint = mcp(
     graphqlHTTP(buildSchema('type Query { me: String }'), { rootValue: { me: 'ada' }, documents }),
   );
-  const server = createServer((req, res) => endpoint(req, res, () => res.end())).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const { url } = await listen(
+    createServer((req, res) => endpoint(req, res, () => res.end())),
+    '/',
+  );
   const headers = {
     'content-type': 'application/json',
     accept: 'application/json, text/event-stream',
@@ -36,6 +36,4 @@ it('10 000 calls of a tool leave neither memory nor descriptors behind', async (
   await callMany(10_000);
   expect(memoryInUse().heapUsed - heap).toBeLessThan(8_000_000);
   expect(descriptorsIn('') - open).toBeLessThan(20);
-  server.closeAllConnections();
-  await new Promise((done) => server.close(done));
 });

@@ -1,31 +1,24 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { meros } from 'meros/browser';
 import type { ConcreteRequest, INetwork } from 'relay-runtime';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { codedFetch } from '../compress/coded-fetch.ts';
 import { incrementalSchema, V17 } from '../graphql/incremental-schema.ts';
-import { type Served, serve, stopAll } from '../live/serve-streams.ts';
+import { listen } from '../kit.ts';
+import { type Served, serve } from '../live/serve-streams.ts';
 import { snippets } from '../snippets.ts';
 import { until } from '../until.ts';
 
 const closing: (() => void)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0)) close();
-  await stopAll();
 });
 
 async function serveIncremental(options: GraphQLOptions = {}) {
   const { schema, calls } = incrementalSchema();
   const handler = graphqlHTTP(schema, { graphiql: false, onError: false, ...options });
-  const server = createServer((req, res) => handler(req, res));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  closing.push(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return { uri: `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`, calls };
+  const { url } = await listen((req, res) => handler(req, res), '/graphql');
+  closing.push(() => {});
+  return { uri: url, calls };
 }
 
 interface Observer {

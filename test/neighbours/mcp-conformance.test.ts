@@ -1,7 +1,5 @@
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -9,6 +7,7 @@ import { buildSchema, GraphQLError } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { mcp } from '../../middleware/mcp.ts';
 import { createServer } from '../../middleware/server.ts';
+import { listen } from '../kit.ts';
 import { nodeOf } from '../programs.ts';
 
 // The scenarios of @modelcontextprotocol/conformance that concern tools of text, and prompts. The others call tools with
@@ -56,9 +55,7 @@ beforeAll(async () => {
   );
   const endpoint = mcp(graphqlHTTP(schema, { rootValue, documents: { from } }), { prompts });
   server = createServer((req, res) => endpoint(req, res, () => res.end()));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  ({ url } = await listen(server, '/'));
 });
 
 afterAll(async () => {

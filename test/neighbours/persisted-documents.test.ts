@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client, createRequest, fetchExchange, stringifyDocument } from '@urql/core';
 import type { GraphQLOptions } from '../../middleware/graphql.ts';
-import { serve, sha256, stopAll } from '../core/by-id-service.ts';
+import { serve, sha256 } from '../core/by-id-service.ts';
 
 jest.setTimeout(120_000);
 
@@ -26,7 +26,6 @@ const run = (folder: string, script: string, ...args: string[]) =>
   promisify(execFile)(process.execPath, [join(__dirname, 'node_modules', script), ...args], { cwd: folder });
 
 afterEach(async () => {
-  await stopAll();
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
 });
 

@@ -34,15 +34,10 @@ const QUERY = `query ($of: [_Any!]!) {
 }`;
 const of = ['User', 'Audit', 'Plain'].map((__typename) => ({ __typename, id: '1' }));
 
-const services: Service[] = [];
-afterAll(() => Promise.all(services.map((service) => service.close())));
-
 async function create(engine: 'compiled' | 'graphql-js', mode: 'reject' | 'null'): Promise<Service> {
   const policies = (names: readonly string[], { headers }: { headers: Record<string, unknown> }) =>
     String(headers['x-scopes']).includes('email') ? names : [];
-  const service = await serve({ engine, auth: { scopes: scopesOf, policies, mode } }, schema);
-  services.push(service);
-  return service;
+  return serve({ engine, auth: { scopes: scopesOf, policies, mode } }, schema);
 }
 
 describe.each(['compiled', 'graphql-js'] as const)('%s', (engine) => {

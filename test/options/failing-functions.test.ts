@@ -1,5 +1,4 @@
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { attachSubscriptions, graphqlHTTP, staticFiles, Upload } from 'espalier';
 import express, { type ErrorRequestHandler } from 'express';
 import {
@@ -11,6 +10,7 @@ import {
 } from 'graphql';
 import request from 'supertest';
 import WebSocket from 'ws';
+import { listen } from '../kit.ts';
 
 // Option functions that fail: the process survives, every request gets a response, and access stays denied.
 
@@ -173,8 +173,8 @@ describe.each([
 it('a bare server whose formatError throws continues to serve the connection', async () => {
   const handler = graphqlHTTP(schema, { rootValue, formatError: throws });
   const server = createServer((req, res) => handler(req, res));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const { port } = await listen(server);
+  const url = `http://127.0.0.1:${port}/`;
   const post = (body: string) =>
     fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
   const refused = await post('{bad');
@@ -184,8 +184,6 @@ it('a bare server whose formatError throws continues to serve the connection', a
   ]);
   const served = await post('{"query":"{ hello }"}');
   expect(await served.json()).toEqual({ data: { hello: 'world' } });
-  server.close();
-  server.closeAllConnections();
 });
 
 describe.each([
@@ -223,11 +221,10 @@ describe.each([
     'attachSubscriptions sends a masked error for %s and keeps the connection when formatError throws',
     async (query) => {
       const server = createServer();
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const { socketUrl } = await listen(server, '/graphql');
       const handler = graphqlHTTP(live, { rootValue: root, formatError: throws });
       const subscriptions = attachSubscriptions(server, handler, share && { share });
-      const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
-      const socket = new WebSocket(url, protocol);
+      const socket = new WebSocket(socketUrl, protocol);
       const sendMessage = (message: object) => socket.send(JSON.stringify(message));
       const received: { id?: string; type: string; payload?: unknown }[] = [];
       socket.on('open', () => sendMessage({ type: 'connection_init' }));
@@ -251,7 +248,6 @@ describe.each([
       expect(errors).toEqual([expect.objectContaining(masked)]);
       socket.removeAllListeners('close').terminate();
       await subscriptions.close();
-      server.close();
     },
   );
 });

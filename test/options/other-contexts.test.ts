@@ -6,12 +6,10 @@ import { staticFiles } from '../../middleware/static.ts';
 import { inject } from '../../middleware/testing.ts';
 import type { SubscriptionOptions } from '../../types/subscriptions.ts';
 import { connect, handshake } from '../live/client.ts';
-import { serve, stopAll } from '../live/serve.ts';
+import { serve } from '../live/serve.ts';
 
 // Values of another JavaScript context, as `node:vm` and test runners create them: `instanceof` does not recognise
 // them. Nor does it recognise the thenables of promise libraries.
-
-afterEach(stopAll);
 
 const foreign = <T>(code: string): T => runInNewContext(code) as T;
 

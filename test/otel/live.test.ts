@@ -4,7 +4,7 @@ import { buildSchema } from 'graphql';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { connect, LEGACY, listen, MODERN, ready } from '../live/client.ts';
 import { events } from '../live/connect-clients.ts';
-import { serve, stopAll, until } from '../live/serve.ts';
+import { serve, until } from '../live/serve.ts';
 import * as streaming from '../live/serve-streams.ts';
 import { open, EVENTS as SSE } from '../live/serve-streams.ts';
 import {
@@ -24,8 +24,6 @@ beforeEach(() => {
   telemetry = new TestTelemetry(PHASES);
 });
 afterEach(async () => {
-  await stopAll();
-  await streaming.stopAll();
   await telemetry.stop();
 });
 

@@ -5,7 +5,7 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { createBlog, serveBlog } from '../cache/blog.ts';
 import { ready } from '../live/client.ts';
 import { events } from '../live/connect-clients.ts';
-import { serve as serveSockets, stopAll, until } from '../live/serve.ts';
+import { serve as serveSockets, until } from '../live/serve.ts';
 import { PHASES, TestTelemetry } from './telemetry.ts';
 
 const schema = buildSchema('type Query { hello: String fails: String }');
@@ -23,7 +23,6 @@ beforeEach(() => {
   telemetry = new TestTelemetry(PHASES);
 });
 afterEach(async () => {
-  await stopAll();
   await telemetry.stop();
 });
 

@@ -6,6 +6,7 @@ import { migration, postgres } from '../../middleware/postgres.ts';
 import { createPubSub, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
 import { testTransport } from '../../middleware/testing.ts';
 import type { PostgresOptions } from '../../types/postgres.ts';
+import { atEnd } from '../kit.ts';
 import { type PostgresServer, startPostgres } from '../postgres.ts';
 import { numbers, take } from '../pubsub/events.ts';
 import { type StallingProxy, startProxy } from '../pubsub/proxy.ts';
@@ -20,7 +21,6 @@ let server: PostgresServer;
 let proxy: StallingProxy;
 let pool: pg.Pool;
 let proxied: pg.Pool;
-const stops: (() => unknown)[] = [];
 
 /** A pool for the URL of the server with other parts. */
 function poolOf(parts: Partial<Pick<URL, 'port' | 'pathname' | 'username'>> = {}): pg.Pool {
@@ -40,9 +40,6 @@ beforeAll(async () => {
   proxied = poolOf({ port: new URL(proxy.url).port });
   for (const each of [pool, proxied]) each.on('error', () => undefined);
 });
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
 afterAll(async () => {
   // A connection that the proxy has stalled would never end.
   await proxy.close();
@@ -57,7 +54,7 @@ function open(
   const { onError = false, maxOutage, prefix, ...more } = options;
   const transport = postgres(from, { ...SETTINGS, ...more });
   const events = createPubSub<Events>({ transport, heartbeat: 200, onError, maxOutage, prefix });
-  stops.push(() => events.close());
+  atEnd(() => events.close());
   return events;
 }
 
@@ -114,7 +111,7 @@ it('createPubSub publishes within the transaction of a client, after its commit'
   const stream = events.subscribe('tick');
   await events.ready('tick');
   const client = await pool.connect();
-  stops.push(() => client.release());
+  atEnd(() => client.release());
   await client.query('BEGIN');
   await events.publish('tick', 'rolled back', { client });
   await client.query('ROLLBACK');
@@ -165,7 +162,7 @@ it('createPubSub works for a user who owns nothing if migrations have created th
     CREATE USER small; GRANT USAGE ON SCHEMA own TO small;
     GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA own TO small;`);
   const small = poolOf({ username: 'small' });
-  stops.push(() => small.end());
+  atEnd(() => small.end());
   const events = open({ schema: 'own' }, small);
   const stream = events.subscribe('tick');
   await events.ready('tick');
@@ -182,7 +179,7 @@ it('createPubSub works for a user who owns nothing if migrations have created th
 it('createPubSub refuses subscriptions when LISTEN gets no notifications', async () => {
   await pool.query('CREATE DATABASE other');
   const other = poolOf({ pathname: 'other' });
-  stops.push(() => other.end());
+  atEnd(() => other.end());
   const events = open({ listen: other });
   await expect(events.ready('tick')).rejects.toThrow(/LISTEN gets no notifications. A pooler/);
 });
@@ -214,7 +211,7 @@ it('createPubSub connects again when the network fails after LISTEN', async () =
 it('createPubSub rejects events that PostgreSQL cannot store, and publishes later ones', async () => {
   await pool.query('CREATE DATABASE latin ENCODING LATIN1 TEMPLATE template0');
   const latin = poolOf({ pathname: 'latin' });
-  stops.push(() => latin.end());
+  atEnd(() => latin.end());
   const events = open({}, latin);
   await events.ready('tick');
   await expect(events.publish('tick', '\u20ac')).rejects.toThrow(/encoding/);
@@ -255,7 +252,7 @@ it('createPubSub tells subscribers during a partition that events may be missing
 it('createPubSub works again after a partition with more late queries than the pool has connections', async () => {
   const connectionString = Object.assign(new URL(server.url), { port: new URL(proxy.url).port }).href;
   const small = new pg.Pool({ connectionString, max: 3, connectionTimeoutMillis: 300 });
-  stops.push(() => small.end());
+  atEnd(() => small.end());
   const settings = { heartbeat: 100, commandTimeout: 300 };
   const events = open(settings, small);
   const stream = events.subscribe('tick');
@@ -292,7 +289,7 @@ it('createPubSub survives a connection that ends with the reply to its login', a
   await once(ending, 'listening');
   const { port } = ending.address() as AddressInfo;
   const ended = poolOf({ port: String(port) });
-  stops.push(async () => {
+  atEnd(async () => {
     await ended.end();
     ending.close();
   });
@@ -302,7 +299,7 @@ it('createPubSub survives a connection that ends with the reply to its login', a
 it('createPubSub says that the pool may have no connection left', async () => {
   const connectionString = new URL(server.url).href;
   const small = new pg.Pool({ connectionString, max: 2 });
-  stops.push(() => small.end());
+  atEnd(() => small.end());
   const events = open({ commandTimeout: 300 }, small);
   await events.ready('tick');
   const client = await small.connect();

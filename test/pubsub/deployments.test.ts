@@ -1,11 +1,11 @@
 // createPubSub with a Redis Cluster and with Sentinel.
 
-import { once } from 'node:events';
-import net, { type AddressInfo } from 'node:net';
+import net from 'node:net';
 import { pipeline } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
 import { createPubSub, type EventStream, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
+import { atEnd, listen } from '../kit.ts';
 import { freePort } from '../programs.ts';
 import { assertClusterOrder } from '../redis/uses.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
@@ -18,23 +18,21 @@ interface Events {
 }
 
 const servers: RedisServer[] = [];
-const stops: (() => Promise<unknown>)[] = [];
 
 afterAll(async () => {
-  for (const stop of stops.reverse()) await stop();
   await Promise.all(servers.map((server) => server.kill()));
 });
 
 function connect<Topics extends object = Events>(options: PubSubOptions): PubSub<Topics> {
   const events = createPubSub<Topics>({ heartbeat: 200, commandTimeout: 2000, onError: false, ...options });
-  stops.push(() => events.close());
+  atEnd(() => events.close());
   return events;
 }
 
 function connectTo(port: number): Redis {
   const client = new Redis(port, '127.0.0.1');
   client.on('error', () => undefined);
-  stops.push(async () => client.disconnect());
+  atEnd(async () => client.disconnect());
   return client;
 }
 
@@ -85,7 +83,7 @@ describe('a Redis Cluster', () => {
 
   it('publish rejects when one node of the cluster is silent, also while the others reply', async () => {
     const own = await startCluster();
-    stops.push(() => own.stop());
+    atEnd(() => own.stop());
     const [silent] = own.nodes as [RedisServer];
     for (const node of own.nodes) {
       await own.connectTo(node).config('SET', 'cluster-require-full-coverage', 'no');
@@ -101,7 +99,7 @@ describe('a Redis Cluster', () => {
     for (const topic of [onSilent, onOther]) await publishWhenConnected(() => events.publish(topic, 1));
     silent.signal('SIGSTOP');
     let isDone = false;
-    stops.push(async () => {
+    atEnd(async () => {
       isDone = true;
     });
     const others = (async () => {
@@ -149,9 +147,8 @@ describe('a master with a replica', () => {
       const server = net.connect(target, '127.0.0.1');
       pipeline(client, server, client, () => undefined);
     });
-    await once(address.listen(0, '127.0.0.1'), 'listening');
-    stops.push(async () => address.close());
-    const { port } = address.address() as AddressInfo;
+    const { port } = await listen(address);
+    atEnd(async () => address.close());
     const events = connect({ redis: `redis://127.0.0.1:${port}`, history: {} });
     await events.ready('tick');
     await events.publish('tick', 1);
@@ -177,7 +174,7 @@ describe('a master with a replica and Sentinel', () => {
     const follower = connectTo(replica.port);
     while (!(await follower.info('replication')).includes('master_link_status:up')) await pause(20);
     const { port, stop } = await startSentinel(master.port);
-    stops.push(stop);
+    atEnd(stop);
     const client = new Redis({
       sentinels: [{ host: '127.0.0.1', port }],
       name: 'main',

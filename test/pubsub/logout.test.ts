@@ -5,6 +5,7 @@ import {
   type Subscriptions,
 } from '../../middleware/index.ts';
 import { createPubSub, type PubSub } from '../../middleware/pubsub.ts';
+import { atEnd } from '../kit.ts';
 import { listen, MODERN, ready } from '../live/client.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 
@@ -15,13 +16,11 @@ interface Events {
 }
 
 let redis: RedisServer;
-const stops: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
   redis = await startRedis();
 });
 afterAll(async () => {
-  for (const stop of stops.reverse()) await stop();
   await redis.kill();
 });
 
@@ -47,7 +46,7 @@ async function start(): Promise<{ url: string; events: PubSub<Events> }> {
   const events = createPubSub<Events>({ redis: redis.url });
   void disconnectOnLogout(sockets, events);
   await events.ready('logout');
-  stops.push(
+  atEnd(
     () => new Promise((resolve) => server.close(resolve)),
     () => sockets.close(),
     () => events.close(),

@@ -5,6 +5,7 @@ import { Cluster, Redis } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import { redisStore } from '../../middleware/cache.ts';
 import { versionOf } from '../cache/store-entries.ts';
+import { atEnd } from '../kit.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { startCluster } from '../redis-cluster.ts';
 import {
@@ -13,8 +14,6 @@ import {
   assertInvalidation,
   assertRecovery,
   openPubSub,
-  stopAll,
-  stops,
   USES,
 } from './uses.ts';
 
@@ -22,7 +21,6 @@ let server: RedisServer;
 beforeAll(async () => {
   server = await startRedis();
 });
-afterEach(stopAll);
 afterAll(() => server.kill());
 
 // The tests use nothing that differs between the versions.
@@ -43,7 +41,7 @@ describe.each([
   ])('with %s', (_option, options) => {
     async function connect(): Promise<Redis> {
       const client = new Client(server.port, { ...options, ...more });
-      stops.push(() => client.disconnect());
+      atEnd(() => client.disconnect());
       await client.ping();
       return client as Redis;
     }
@@ -62,10 +60,10 @@ it('createPubSub and redisStore keep the keyPrefix of a URL', async () => {
 
 it('createPubSub and redisStore put the keyPrefix of a client before all of their keys', async () => {
   const admin = new Redis(server.url);
-  stops.push(() => admin.disconnect());
+  atEnd(() => admin.disconnect());
   await admin.flushall();
   const client = new Redis(server.port, { keyPrefix: 'app:' });
-  stops.push(() => client.disconnect());
+  atEnd(() => client.disconnect());
   await assertHistory(client);
   await assertInvalidation(client);
   const keys = await admin.keys('*');
@@ -75,11 +73,11 @@ it('createPubSub and redisStore put the keyPrefix of a client before all of thei
 
 it('createPubSub and redisStore use the masters of a cluster whose client reads from replicas', async () => {
   const cluster = await startCluster({ replicas: 1 });
-  stops.push(() => cluster.stop());
+  atEnd(() => cluster.stop());
   const seeds = cluster.nodes.map(({ port }) => ({ host: '127.0.0.1', port }));
   const client = new Cluster(seeds, { scaleReads: 'slave', keyPrefix: '{shop}:', lazyConnect: true });
   client.on('error', () => undefined);
-  stops.push(() => client.disconnect());
+  atEnd(() => client.disconnect());
   const replica = cluster.nodes.at(-1) as RedisServer;
   const [master] = cluster.nodes as [RedisServer];
   const admin = cluster.connectTo(master);
@@ -106,13 +104,13 @@ it.each([
   'createPubSub and redisStore connect again when the retryStrategy of the client %s',
   async (_, retryStrategy) => {
     const own = await startRedis();
-    stops.push(() => own.kill());
+    atEnd(() => own.kill());
     const client = new Redis(own.port, { retryStrategy });
     client.on('error', () => undefined);
-    stops.push(() => client.disconnect());
+    atEnd(() => client.disconnect());
     const events = openPubSub(client, { onError: false });
     const store = redisStore({ redis: client, onError: false });
-    stops.push(() => store.close());
+    atEnd(() => store.close());
     const stream = events.subscribe('tick');
     await events.ready('tick');
     await versionOf(store);
@@ -125,7 +123,7 @@ it.each([
 
 it('createPubSub and redisStore connect to a cluster whose seeds have other names than its nodes', async () => {
   const cluster = await startCluster();
-  stops.push(() => cluster.stop());
+  atEnd(() => cluster.stop());
   const seeds = cluster.nodes.map(({ port }) => ({ host: 'localhost', port }));
   // As ioredis recommends for ElastiCache with TLS.
   const client = new Cluster(seeds, {
@@ -133,18 +131,18 @@ it('createPubSub and redisStore connect to a cluster whose seeds have other name
     lazyConnect: true,
   });
   client.on('error', () => undefined);
-  stops.push(() => client.disconnect());
+  atEnd(() => client.disconnect());
   await assertHistory(client);
   await assertInvalidation(client);
 });
 
 it('createPubSub connects to a cluster again when the clusterRetryStrategy of the client returns null', async () => {
   const cluster = await startCluster();
-  stops.push(() => cluster.stop());
+  atEnd(() => cluster.stop());
   const seeds = cluster.nodes.map(({ port }) => ({ host: '127.0.0.1', port }));
   const client = new Cluster(seeds, { clusterRetryStrategy: () => null, lazyConnect: true });
   client.on('error', () => undefined);
-  stops.push(() => client.disconnect());
+  atEnd(() => client.disconnect());
   const events = openPubSub(client, { onError: false });
   const stream = events.subscribe('tick');
   await events.ready('tick');

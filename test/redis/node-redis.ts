@@ -7,6 +7,7 @@ import type { RedisSource } from '../../middleware/pubsub.ts';
 import { inject, testTransport } from '../../middleware/testing.ts';
 import { RedisTransport } from '../../src/pubsub/redis-transport.ts';
 import { versionOf } from '../cache/store-entries.ts';
+import { atEnd } from '../kit.ts';
 import {
   INTERRUPTIONS,
   type InterruptedRedis,
@@ -17,7 +18,7 @@ import {
 import { type RedisServer, startRedis } from '../redis.ts';
 import { startCluster } from '../redis-cluster.ts';
 import { until } from '../until.ts';
-import { assertClusterOrder, assertClusterRecovery, openPubSub, stopAll, stops, USES } from './uses.ts';
+import { assertClusterOrder, assertClusterRecovery, openPubSub, USES } from './uses.ts';
 
 /** The members of a client that the tests need. */
 type Client = RedisSource & {
@@ -40,13 +41,12 @@ export function describeNodeRedis(name: string, { createClient, createCluster }:
     beforeAll(async () => {
       server = await startRedis();
     });
-    afterEach(stopAll);
     afterAll(() => server.kill());
 
     async function opened(client: Client): Promise<Client> {
       client.on('error', () => undefined);
       await client.connect();
-      stops.push(() => client.destroy());
+      atEnd(() => client.destroy());
       return client;
     }
 
@@ -63,7 +63,7 @@ export function describeNodeRedis(name: string, { createClient, createCluster }:
 
     it('a cluster serves all of them', async () => {
       const cluster = await startCluster();
-      stops.push(() => cluster.stop());
+      atEnd(() => cluster.stop());
       const rootNodes = cluster.nodes.map(({ url }) => ({ url }));
       const client = await opened(createCluster({ rootNodes }));
       for (const use of Object.values(USES)) await use(client);
@@ -75,7 +75,7 @@ export function describeNodeRedis(name: string, { createClient, createCluster }:
 
     it('a cluster delivers events again after all of its nodes were restarted', async () => {
       const cluster = await startCluster();
-      stops.push(() => cluster.stop());
+      atEnd(() => cluster.stop());
       const client = await opened(createCluster({ rootNodes: cluster.nodes.map(({ url }) => ({ url })) }));
       const events = openPubSub(client, { onError: false, ...SETTINGS });
       const stream = events.subscribe('tick');
@@ -87,7 +87,7 @@ export function describeNodeRedis(name: string, { createClient, createCluster }:
 
     it('a cluster leaves no connection open that was being opened when it was closed', async () => {
       const cluster = await startCluster();
-      stops.push(() => cluster.stop());
+      atEnd(() => cluster.stop());
       const client = createCluster({ rootNodes: cluster.nodes.map(({ url }) => ({ url })) });
       client.on('error', () => undefined);
       const admin = cluster.connectTo(cluster.nodes[0] as RedisServer);
@@ -120,13 +120,13 @@ export function describeNodeRedis(name: string, { createClient, createCluster }:
 
     it('createPubSub and redisStore connect to a Redis that starts later, and refuse a wrong password', async () => {
       const own = await startRedis(['--requirepass', 'right']);
-      stops.push(() => own.kill());
+      atEnd(() => own.kill());
       await own.kill();
       const errors: Error[] = [];
       const client = createClient({ url: own.url, password: 'right' });
       const events = openPubSub(client, { onError: (error) => errors.push(error) });
       const store = redisStore({ redis: client, onError: false });
-      stops.push(() => store.close());
+      atEnd(() => store.close());
       const ready = events.ready('tick');
       await until(() => errors.length > 1);
       await own.start();
@@ -141,7 +141,7 @@ export function describeNodeRedis(name: string, { createClient, createCluster }:
 
     it('a budget counts in its process while Redis is away', async () => {
       const own = await startRedis();
-      stops.push(() => own.kill());
+      atEnd(() => own.kill());
       const client = await opened(createClient({ url: own.url }));
       let key = 'a';
       const budget = {
@@ -165,7 +165,7 @@ export function describeNodeRedis(name: string, { createClient, createCluster }:
       await own.start();
       // Redis was empty. A reply may be later than the budget waits, so that no status proves who has counted.
       const admin = new Redis(own.url);
-      stops.push(() => admin.disconnect());
+      atEnd(() => admin.disconnect());
       for (let tries = 0; (await admin.dbsize()) === 0; tries++) {
         expect(tries).toBeLessThan(1000);
         // Without a pause the client would get no turn of the event loop to connect in.

@@ -2,11 +2,12 @@
 
 import { Redis as Valkey, Cluster as ValkeyCluster } from 'iovalkey';
 import { createClient, createCluster } from 'redis';
+import { atEnd } from '../kit.ts';
 import { LIMITS, startInterruptedRedis } from '../pubsub/interruptions.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { startCluster } from '../redis-cluster.ts';
 import { describeNodeRedis } from './node-redis.ts';
-import { assertClusterOrder, openPubSub, stopAll, stops, USES } from './uses.ts';
+import { assertClusterOrder, openPubSub, USES } from './uses.ts';
 
 describeNodeRedis('node-redis 6', { createClient, createCluster });
 
@@ -15,21 +16,20 @@ describe('iovalkey', () => {
   beforeAll(async () => {
     server = await startRedis();
   });
-  afterEach(stopAll);
   afterAll(() => server.kill());
 
   it.each(Object.keys(USES))('a client serves %s', async (use) => {
     const client = new Valkey(server.url, { keyPrefix: 'app:' });
-    stops.push(() => client.disconnect());
+    atEnd(() => client.disconnect());
     await client.ping();
     await USES[use]?.(client);
   });
 
   it('a cluster serves all of them', async () => {
     const cluster = await startCluster();
-    stops.push(() => cluster.stop());
+    atEnd(() => cluster.stop());
     const client = new ValkeyCluster(cluster.nodes.map(({ port }) => ({ host: '127.0.0.1', port })));
-    stops.push(() => client.disconnect());
+    atEnd(() => client.disconnect());
     await client.ping();
     for (const use of Object.values(USES)) await use(client);
     await assertClusterOrder(openPubSub(client));
@@ -37,7 +37,7 @@ describe('iovalkey', () => {
 
   it('a client passes testTransport with closed connections', async () => {
     const redis = await startInterruptedRedis();
-    stops.push(() => redis.close());
+    atEnd(() => redis.close());
     const client = new Valkey(redis.url, { lazyConnect: true });
     expect(await redis.test('closed connections', client, LIMITS)).toHaveLength(8);
   });

@@ -9,18 +9,15 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
 import { inject } from '../../middleware/testing.ts';
 import { entryOf, textOf, versionOf } from '../cache/store-entries.ts';
+import { atEnd } from '../kit.ts';
 import { publishWhenConnected, take } from '../pubsub/events.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 
-const stops: (() => unknown)[] = [];
 let server: RedisServer;
 let admin: Redis;
 beforeAll(async () => {
   server = await startRedis();
   admin = new Redis(server.url);
-});
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
 });
 afterAll(async () => {
   admin.disconnect();
@@ -50,7 +47,7 @@ it.each([
   const redis = await urlFor(commandsIn('history.md', 'The user needs permission for', end));
   const errors: Error[] = [];
   const events = createPubSub<{ tick: number }>({ redis, history, onError: (error) => errors.push(error) });
-  stops.push(() => events.close());
+  atEnd(() => events.close());
   const stream = events.subscribe('tick');
   await events.ready('tick');
   await publishWhenConnected(() => events.publish('tick', 1));
@@ -71,7 +68,7 @@ it('redisStore needs the documented permissions only', async () => {
   );
   const errors: Error[] = [];
   const store = redisStore({ redis, onError: (error) => errors.push(error) });
-  stops.push(() => store.close());
+  atEnd(() => store.close());
   expect(await store.set('k', entryOf('1', ['a']), await versionOf(store))).toBe(true);
   expect(await textOf(store)).toBe('1');
   await store.invalidate(['a']);
@@ -82,7 +79,7 @@ it('redisStore needs the documented permissions only', async () => {
 it('a budget in Redis needs the documented permissions only', async () => {
   const url = await urlFor(commandsIn('cost.md', 'The Redis user needs permission for', '- In Redis'));
   const redis = new Redis(url, { enableReadyCheck: false });
-  stops.push(() => redis.disconnect());
+  atEnd(() => redis.disconnect());
   while (redis.status !== 'ready') await new Promise(setImmediate);
   const budget = {
     limit: 1,

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis, type RedisOptions } from 'ioredis';
 import { createPubSub, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
+import { atEnd } from '../kit.ts';
 import { freePort } from '../programs.ts';
 import { publishWhenConnected, take } from '../pubsub/events.ts';
 import { startRedis } from '../redis.ts';
@@ -19,17 +20,12 @@ interface Events {
   other: number;
 }
 
-const stops: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
-
 /** Creates a pubsub with the settings of a client. */
 function connect(settings: RedisOptions, options: PubSubOptions = {}): PubSub<Events> {
   const redis = new Redis({ ...settings, lazyConnect: true, replyMapping: 'legacy' });
   redis.on('error', () => undefined);
   const events = createPubSub<Events>({ redis, onError: false, ...options });
-  stops.push(
+  atEnd(
     () => redis.disconnect(),
     () => events.close(),
   );
@@ -39,7 +35,7 @@ function connect(settings: RedisOptions, options: PubSubOptions = {}): PubSub<Ev
 it('createPubSub connects again to a silent Redis whose client has a path', async () => {
   const path = join(tmpdir(), `espalier-${randomUUID()}.sock`);
   const server = await startRedis(['--unixsocket', path]);
-  stops.push(
+  atEnd(
     () => rmSync(path, { force: true }),
     () => server.kill(),
   );
@@ -58,7 +54,7 @@ it.each([undefined, {}])(
   'streams of createPubSub begin when Redis replies after the commandTimeout of the client, with history %p',
   async (history) => {
     const server = await startRedis();
-    stops.push(() => server.kill());
+    atEnd(() => server.kill());
     const events = connect({ port: server.port, commandTimeout: 50 }, { history });
     await events.ready('other');
     server.signal('SIGSTOP');
@@ -75,7 +71,7 @@ it.each([1, 2] as const)(
   'a pubsub with history publishes if reconnectOnError of the client always returns %i',
   async (answer) => {
     const server = await startRedis();
-    stops.push(() => server.kill());
+    atEnd(() => server.kill());
     const events = connect({ port: server.port, reconnectOnError: () => answer }, { history: {} });
     const stream = events.subscribe('tick');
     await events.ready('tick');
@@ -95,7 +91,7 @@ describe('a client with Sentinel', () => {
     'createPubSub rejects events without a Sentinel and connects later, with sentinelRetryStrategy %p',
     async (sentinelRetryStrategy) => {
       const server = await startRedis();
-      stops.push(() => server.kill());
+      atEnd(() => server.kill());
       const port = await freePort();
       const retry = sentinelRetryStrategy && { sentinelRetryStrategy };
       const events = connect({ sentinels: [{ host: '127.0.0.1', port }], name: 'main', ...retry });
@@ -104,7 +100,7 @@ describe('a client with Sentinel', () => {
         /^Redis is not connected: All sentinels are unreachable/,
       );
       const sentinel = await startSentinel(server.port, port);
-      stops.push(sentinel.stop);
+      atEnd(sentinel.stop);
       await events.ready('tick');
       await publishWhenConnected(() => events.publish('tick', 1));
       expect(await take(stream, 1)).toEqual([1]);
@@ -113,13 +109,13 @@ describe('a client with Sentinel', () => {
 
   it('createPubSub asks the next Sentinel if the first one does not reply', async () => {
     const server = await startRedis();
-    stops.push(() => server.kill());
+    atEnd(() => server.kill());
     const sentinel = await startSentinel(server.port);
-    stops.push(sentinel.stop);
+    atEnd(sentinel.stop);
     const sockets = new Set<net.Socket>();
     const silent = net.createServer((socket) => sockets.add(socket));
     await once(silent.listen(0, '127.0.0.1'), 'listening');
-    stops.push(() => {
+    atEnd(() => {
       for (const socket of sockets) socket.destroy();
       silent.close();
     });
@@ -137,14 +133,14 @@ describe('a client with Sentinel', () => {
     const words = ['--replicaof', '127.0.0.1', `${master.port}`, '--repl-diskless-sync-delay', '0'];
     const replica = await startRedis(words);
     const sentinel = await startSentinel(master.port);
-    stops.push(
+    atEnd(
       () => master.kill(),
       () => replica.kill(),
       sentinel.stop,
     );
     const admin = new Redis(sentinel.port, '127.0.0.1');
     admin.on('error', () => undefined);
-    stops.push(() => admin.disconnect());
+    atEnd(() => admin.disconnect());
     const known = async (): Promise<string> =>
       JSON.stringify(await admin.call('SENTINEL', 'REPLICAS', 'main'));
     while (!(await known()).includes('"flags","slave"')) await pause(20);

@@ -5,9 +5,9 @@ import { Cluster as Cluster5 } from 'ioredis5';
 import { Cluster as ValkeyCluster } from 'iovalkey';
 import { createCluster } from 'redis';
 import { createPubSub } from '../../middleware/pubsub.ts';
+import { atEnd } from '../kit.ts';
 import type { RedisCluster } from '../redis-cluster.ts';
 import { describeSharded } from './sharded.ts';
-import { stops } from './uses.ts';
 
 const seedsOf = ({ nodes }: RedisCluster) => nodes.map(({ port }) => ({ host: '127.0.0.1', port }));
 
@@ -19,7 +19,7 @@ describe.each([
   describeSharded(name, (cluster) => {
     const client = new Client(seedsOf(cluster), { keyPrefix: 'app:', lazyConnect: true });
     client.on('error', () => undefined);
-    stops.push(() => client.disconnect());
+    atEnd(() => client.disconnect());
     return client;
   });
 });

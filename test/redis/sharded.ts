@@ -9,9 +9,9 @@ import type { RedisSource } from '../../types/redis.ts';
 import { publishWhenConnected, take } from '../pubsub/events.ts';
 import { LIMITS, SETTINGS } from '../pubsub/interruptions.ts';
 import { type RedisCluster, startCluster } from '../redis-cluster.ts';
-import { openPubSub, stopAll } from './uses.ts';
+import { openPubSub } from './uses.ts';
 
-/** Tests `sharded`. `connect` returns a cluster, which need not be connected, and disconnects it in `stops`. */
+/** Tests `sharded`. `connect` returns a cluster, which need not be connected, and disconnects it with `atEnd`. */
 export function describeSharded(name: string, connect: (cluster: RedisCluster) => RedisSource): void {
   describe(`sharded channels with ${name}`, () => {
     let cluster: RedisCluster;
@@ -20,7 +20,6 @@ export function describeSharded(name: string, connect: (cluster: RedisCluster) =
       cluster = await startCluster({ replicas: 1 });
       admins = cluster.nodes.map(cluster.connectTo);
     });
-    afterEach(stopAll);
     afterAll(() => cluster.stop());
 
     /** Returns a prefix whose topic "tick" is on the master that has a replica. */

@@ -1,13 +1,13 @@
 // createPubSub and redisStore with a Redis that accepts TLS connections only.
 
 import { generateKeyPairSync } from 'node:crypto';
-import { once } from 'node:events';
 import { type AddressInfo, connect as connectTo, createServer, type Socket } from 'node:net';
 import { Redis, type RedisOptions } from 'ioredis';
 import { redisStore } from '../../middleware/cache.ts';
 import { createPubSub, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
 import { entryOf, textOf, versionOf } from '../cache/store-entries.ts';
 import { tls as certificate, tlsFiles, trusted } from '../exchange.ts';
+import { atEnd, listen } from '../kit.ts';
 import { freePort } from '../programs.ts';
 import { take } from '../pubsub/events.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
@@ -17,7 +17,6 @@ interface Events {
   tick: number;
 }
 
-const stops: (() => unknown)[] = [];
 let server: RedisServer;
 let port: number;
 /** A client without TLS. */
@@ -31,9 +30,6 @@ beforeAll(async () => {
     ...['--tls-ca-cert-file', cert, '--tls-auth-clients', 'optional'],
   ]);
   admin = new Redis(server.url);
-});
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
 });
 afterAll(async () => {
   admin.disconnect();
@@ -49,13 +45,13 @@ function clientOf(settings: RedisOptions): Redis {
     replyMapping: 'legacy',
   });
   client.on('error', () => undefined);
-  stops.push(() => client.disconnect());
+  atEnd(() => client.disconnect());
   return client;
 }
 
 function connect(settings: RedisOptions, options: PubSubOptions = {}): PubSub<Events> {
   const events = createPubSub<Events>({ redis: clientOf(settings), onError: false, ...options });
-  stops.push(() => events.close());
+  atEnd(() => events.close());
   return events;
 }
 
@@ -67,7 +63,7 @@ it('createPubSub and redisStore use the TLS settings of a client, also with a ce
   await events.publish('tick', 1);
   expect(await take(stream, 1)).toEqual([1]);
   const store = redisStore({ redis: clientOf({ tls }) });
-  stops.push(() => store.close());
+  atEnd(() => store.close());
   expect(await store.set('k', entryOf('1', ['a']), await versionOf(store))).toBe(true);
   expect(await textOf(store)).toBe('1');
 });
@@ -75,7 +71,7 @@ it('createPubSub and redisStore use the TLS settings of a client, also with a ce
 it('createPubSub rejects while a certificate is not trusted, and names the reason', async () => {
   const redis = `rediss://127.0.0.1:${port}`;
   const events = createPubSub<Events>({ redis, onError: false });
-  stops.push(() => events.close());
+  atEnd(() => events.close());
   await expect(events.publish('tick', 1)).rejects.toThrow(
     /^Redis is not connected: .*self-signed certificate/,
   );
@@ -94,8 +90,8 @@ it('createPubSub can be closed during the handshake with a Redis whose certifica
       });
     });
   });
-  await once(proxy.listen(0, '127.0.0.1'), 'listening');
-  stops.push(() => proxy.close());
+  await listen(proxy);
+  atEnd(() => proxy.close());
   const { port: proxyPort } = proxy.address() as AddressInfo;
   const events = createPubSub<Events>({ redis: `rediss://127.0.0.1:${proxyPort}`, onError: false });
   await until(() => connections.size === 2);

@@ -11,8 +11,9 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { inject } from '../../middleware/testing.ts';
 import type { RedisLogin } from '../../types/redis.ts';
 import { versionOf } from '../cache/store-entries.ts';
+import { atEnd } from '../kit.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
-import { assertRecovery, openPubSub, stopAll, stops, USES } from './uses.ts';
+import { assertRecovery, openPubSub, USES } from './uses.ts';
 
 let server: RedisServer;
 let admin: Redis;
@@ -20,7 +21,6 @@ beforeAll(async () => {
   server = await startRedis();
   admin = new Redis(server.url);
 });
-afterEach(stopAll);
 afterAll(async () => {
   admin.disconnect();
   await server.kill();
@@ -34,7 +34,7 @@ it.each(Object.keys(USES))('a URL serves %s', async (use) => {
 
 it('the options of all handlers share one connection to a URL', async () => {
   const own = await startRedis();
-  stops.push(() => own.kill());
+  atEnd(() => own.kill());
   for (let count = 0; count < 3; count++) {
     const handler = graphqlHTTP(schema, { budget: { limit: 10, redis: own.url }, usage: { redis: own.url } });
     const { headers } = await inject(handler, { query: '{ one }' });
@@ -42,7 +42,7 @@ it('the options of all handlers share one connection to a URL', async () => {
     await handler.usage.flush();
   }
   const observer = new Redis(own.url);
-  stops.push(() => observer.disconnect());
+  atEnd(() => observer.disconnect());
   expect(
     String(await observer.client('LIST'))
       .trim()
@@ -52,7 +52,7 @@ it('the options of all handlers share one connection to a URL', async () => {
 
 it('the connection to a URL opens again after Redis was away', async () => {
   const own = await startRedis();
-  stops.push(() => own.kill());
+  atEnd(() => own.kill());
   const budget = { limit: 10, redis: own.url, onUnavailable: 'closed' } as const;
   const handler = graphqlHTTP(schema, { budget });
   const send = async (): Promise<number> => (await inject(handler, { query: '{ one }' })).status;
@@ -105,7 +105,7 @@ describe('a URL with credentials', () => {
     const onError = (error: Error) => errors.push(error.message);
     const events = openPubSub(redis, { onError });
     const store = redisStore({ redis, onError });
-    stops.push(() => store.close());
+    atEnd(() => store.close());
     const stream = events.subscribe('tick');
     await events.ready('tick');
     await versionOf(store);

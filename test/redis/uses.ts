@@ -8,22 +8,16 @@ import { graphqlHTTP, idempotentTypeDefs, type RedisSource } from '../../middlew
 import { createPubSub, type EventStream, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
 import { inject } from '../../middleware/testing.ts';
 import { entryOf, textOf, versionOf } from '../cache/store-entries.ts';
+import { atEnd } from '../kit.ts';
 import { numbers, publishWhenConnected, take } from '../pubsub/events.ts';
 
 interface Events {
   tick: number;
 }
 
-/** Called after the test, the last one first. */
-export const stops: (() => unknown)[] = [];
-
-export async function stopAll(): Promise<void> {
-  for (const stop of stops.splice(0).reverse()) await stop();
-}
-
 export function openPubSub(redis: RedisSource, options: PubSubOptions = {}): PubSub<Events> {
   const events = createPubSub<Events>({ redis, prefix: randomUUID(), ...options });
-  stops.push(() => events.close());
+  atEnd(() => events.close());
   return events;
 }
 
@@ -103,7 +97,7 @@ export async function assertInvalidation(redis: RedisSource): Promise<void> {
   const prefix = randomUUID();
   const [here, there] = [1, 2].map(() => {
     const store = redisStore({ redis, prefix });
-    stops.push(() => store.close());
+    atEnd(() => store.close());
     return store;
   }) as [ReturnType<typeof redisStore>, ReturnType<typeof redisStore>];
   await versionOf(there);

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import type http from 'node:http';
 import * as http2 from 'node:http2';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import type { Browser } from 'playwright-core';
 import { WebSocketServer } from 'ws';
@@ -10,29 +9,24 @@ import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { SubscriptionOptions } from '../../types/subscriptions.ts';
 import { launch } from '../chromium.ts';
 import { tls, trusted } from '../exchange.ts';
+import { atEnd, listen } from '../kit.ts';
 import { MODERN } from '../live/client.ts';
 import { liveSchema } from '../live/schema.ts';
 import { NOTHING, until } from '../live/serve.ts';
 import { frame, TEXT, wire } from '../live/wire.ts';
-
-const stops: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
 
 /** Starts a server over TLS with subscriptions, and a session of HTTP/2. */
 async function serve(options: SubscriptionOptions = {}) {
   const { schema, live } = liveSchema();
   const app = express();
   app.get('/', (_req, res) => void res.send('<!doctype html><title>page</title>'));
-  const server = createServer(app, { ...tls, http2: true, webSockets: true }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const server = createServer(app, { ...tls, http2: true, webSockets: true });
+  const { port } = await listen(server);
   const subscriptions = attachSubscriptions(server, schema, options);
-  stops.push(() => new Promise((resolve) => server.close(resolve)));
-  stops.push(() => subscriptions.close());
+  atEnd(() => new Promise((resolve) => server.close(resolve)));
+  atEnd(() => subscriptions.close());
   const session = http2.connect(`https://localhost:${port}`, trusted);
-  stops.push(async () => session.destroy());
+  atEnd(async () => session.destroy());
   await once(session, 'remoteSettings');
   return { server, port, live, subscriptions, session };
 }
@@ -82,14 +76,11 @@ describe('WebSockets over HTTP/2', () => {
   it('createServer announces WebSockets over HTTP/2 only with the option webSockets', async () => {
     const { session } = await serve();
     expect(session.remoteSettings.enableConnectProtocol).toBe(true);
-    const plain = createServer(express(), { ...tls, http2: true }).listen(0, '127.0.0.1');
-    await once(plain, 'listening');
-    const { port } = plain.address() as AddressInfo;
+    const { port } = await listen(createServer(express(), { ...tls, http2: true }));
     const other = http2.connect(`https://localhost:${port}`, trusted);
     await once(other, 'remoteSettings');
     expect(other.remoteSettings.enableConnectProtocol).not.toBe(true);
     other.destroy();
-    plain.close();
   });
 
   it('attachSubscriptions serves many WebSockets of one connection next to its requests', async () => {
@@ -215,9 +206,9 @@ describe('WebSockets over HTTP/2', () => {
 
   it('a cleartext server of HTTP/2 serves WebSockets too', async () => {
     const server = createServer((_req, res) => void res.end(), { http2: true, webSockets: true });
-    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { url } = await listen(server);
     const subscriptions = attachSubscriptions(server, liveSchema().schema);
-    const session = http2.connect(`http://localhost:${(server.address() as AddressInfo).port}`);
+    const session = http2.connect(url);
     await once(session, 'remoteSettings');
     const stream = connect(session, { ':scheme': 'http' });
     expect((await headersOf(stream))[':status']).toBe(200);
@@ -226,7 +217,6 @@ describe('WebSockets over HTTP/2', () => {
     await until(() => received.length === 1);
     await subscriptions.close();
     session.destroy();
-    server.close();
   });
 
   it('a CONNECT over HTTP/1.1 is closed without a response, and the server continues', async () => {

@@ -1,51 +1,26 @@
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type RequestListener,
-  request,
-  type Server,
-} from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { type IncomingHttpHeaders, type RequestListener, request } from 'node:http';
+import { connect } from 'node:net';
 import type { Middleware } from '../../types/connect.ts';
+import * as kit from '../kit.ts';
 
-const folders: string[] = [];
-const servers: Server[] = [];
+export { put } from '../kit.ts';
+
 let lastMade = 0;
 
-afterAll(async () => {
-  for (const server of servers) {
-    server.closeAllConnections();
-    await new Promise((done) => server.close(done));
-  }
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-});
-
-/** Creates a directory that is deleted after the tests. Tests use `www/` as the root, other files are outside it. */
-export function makeFolder(files: Record<string, string | Buffer>, above = tmpdir()): string {
-  const folder = realpathSync(mkdtempSync(join(above, 'espalier-static-')));
-  for (const [name, content] of Object.entries(files)) put(join(folder, name), content);
-  folders.push(folder);
+/** Creates a directory. Tests use `www/` as the root, other files are outside it. */
+export function makeFolder(files: Record<string, string | Buffer>, above?: string): string {
+  const folder = kit.makeFolder(files, above);
   lastMade = Date.now();
   return folder;
 }
 
-/** Writes a file and the directories above it. */
-export function put(path: string, content: string | Buffer): void {
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, content);
-}
-
-/** Starts a server on a free port and closes it after the tests. */
+/** Starts a server, and returns its port. */
 export async function listen(handler: RequestListener): Promise<number> {
-  const server: Server = createServer(handler);
-  servers.push(server);
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const { port } = await kit.listen(handler);
   // A streamed file has no ETag in the first 20 ms after it was written: wait until makeFolder's files are older.
   await new Promise((done) => setTimeout(done, Math.max(0, lastMade + 30 - Date.now())));
-  return (server.address() as AddressInfo).port;
+  return port;
 }
 
 /** Runs the middleware on node:http. `next()` responds with 404 and `passed on`, `next(error)` with 500 and the message. */

@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, createServer } from 'node:http2';
-import type { AddressInfo, Server } from 'node:net';
+import type { Server } from 'node:net';
 import express from 'express';
 import { createServer as createEspalierServer } from '../../middleware/server.ts';
 import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import type { Middleware } from '../../types/connect.ts';
+import { listen } from '../kit.ts';
 import { bare, makeFolder } from './fixture.ts';
 
 const large = Buffer.from(Array.from({ length: 3_000_000 }, (_, index) => (index * 31) % 251));
@@ -17,13 +18,12 @@ async function withSession(
   server: Server,
   run: (session: ClientHttp2Session) => Promise<void>,
 ): Promise<void> {
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const { url } = await listen(server);
+  const session = connect(url);
   try {
     await run(session);
   } finally {
     session.destroy();
-    server.close();
   }
 }
 

@@ -1,11 +1,11 @@
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
-import net, { type AddressInfo } from 'node:net';
+import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { staticFiles } from '../../middleware/static.ts';
 import { descriptorsIn } from '../descriptors.ts';
+import { listen } from '../kit.ts';
 import { until } from '../until.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'espalier-pipelining-'));
@@ -20,9 +20,7 @@ it('staticFiles opens the file of a pipelined request after the earlier response
     if (req.url === '/slow') slow.push(res);
     else files(req, res, () => res.end());
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const { port } = await listen(server);
   // The ETag of a large file is computed in the background, for which the file is opened.
   const hasEtag = async (): Promise<boolean> =>
     (await fetch(`http://127.0.0.1:${port}/big.bin`, { method: 'HEAD' })).headers.has('etag');
@@ -43,5 +41,4 @@ it('staticFiles opens the file of a pipelined request after the earlier response
   await until(() => descriptorsIn(file) === 1);
   socket.destroy();
   await until(() => descriptorsIn(file) === 0);
-  server.close();
 });

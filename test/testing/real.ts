@@ -1,5 +1,4 @@
-import { Agent, createServer, type RequestListener, request, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { Agent, request } from 'node:http';
 
 /** A response as both clients of a comparison see it. */
 export interface Seen {
@@ -26,23 +25,8 @@ export const withoutNonce = (text: string): string =>
   text.replace(/nonce(-|=")[\w+/=-]+/g, 'nonce').replace(/(boundary=|--)[0-9a-f]{36}/g, '$1boundary');
 
 const agent = new Agent({ keepAlive: true });
-const servers: Server[] = [];
 
-afterAll(async () => {
-  agent.destroy();
-  for (const server of servers) {
-    server.closeAllConnections();
-    await new Promise((done) => server.close(done));
-  }
-});
-
-/** Starts a server on a free port. */
-export async function listen(target: Server | RequestListener): Promise<number> {
-  const server = typeof target === 'function' ? createServer(target) : target;
-  servers.push(server);
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  return (server.address() as AddressInfo).port;
-}
+afterAll(() => agent.destroy());
 
 /** Sends a request over a real connection. */
 export function send(

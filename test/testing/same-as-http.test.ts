@@ -13,7 +13,8 @@ import { GraphQLError, GraphQLInt, GraphQLObjectType, GraphQLSchema, GraphQLStri
 import helmet from 'helmet';
 import { tls } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
-import { comparable, listen, type Seen, type SentRequest, send, withoutNonce } from './real.ts';
+import { listen } from '../kit.ts';
+import { comparable, type Seen, type SentRequest, send, withoutNonce } from './real.ts';
 
 const PAGE = '<!doctype html><title>Home</title>';
 const folder = mkdtempSync(join(tmpdir(), 'espalier-testing-'));
@@ -228,8 +229,8 @@ eachExpress((framework, major) => {
   let ports: { app: number; server: number };
   beforeAll(async () => {
     ports = {
-      app: await listen(createApp(framework)),
-      server: await listen(createServer(createApp(framework))),
+      app: (await listen(createApp(framework))).port,
+      server: (await listen(createServer(createApp(framework)))).port,
     };
   });
 
@@ -270,7 +271,7 @@ describe('a handler without Express', () => {
     'inject returns the response of %s to %s over a real connection',
     async (_name, name, handler) => {
       const request = REQUESTS[name] as SentRequest;
-      const port = await listen(handler);
+      const { port } = await listen(handler);
       expect(await injected(handler, request)).toEqual(await send(port, request));
     },
   );
@@ -279,7 +280,7 @@ describe('a handler without Express', () => {
     'inject returns the response of staticFiles without an app to %s',
     async (_name, { path = '', ...request }) => {
       const files = staticFiles(folder, { html: true, precompressed: true, maxAge: '1h' });
-      const port = await listen((req, res) =>
+      const { port } = await listen((req, res) =>
         files(req, res, (cause) => {
           const { status } = Object.assign({ status: 404 }, cause);
           res.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });
@@ -316,7 +317,7 @@ it('inject works with a server that listens, and leaves it listening', async () 
   const handler = graphqlHTTP(schema);
   const server = createServer((req, res) => handler(req, res));
   attachSubscriptions(server, handler);
-  const port = await listen(server);
+  const { port } = await listen(server);
   expect((await inject(server, { query: '{ hello }' })).data).toEqual({ hello: 'world' });
   expect((await send(port, post('{ hello }'))).status).toBe(200);
 });

@@ -14,6 +14,7 @@ import { UsageCounts } from '../../src/usage/report.ts';
 import type { GraphQLHandler, GraphQLOptions } from '../../types/graphql.ts';
 import type { UsageOptions, UsageReport } from '../../types/usage.ts';
 import { run } from '../graphql/server.ts';
+import { atEnd } from '../kit.ts';
 import { LEGACY, MODERN, ready } from '../live/client.ts';
 import { TestTelemetry } from '../otel/telemetry.ts';
 
@@ -37,9 +38,7 @@ const rootValue = {
 
 const folder = mkdtempSync(join(tmpdir(), 'usage-'));
 const file = (name: string): string => join(folder, name);
-const stops: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
   jest.useRealTimers();
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -127,7 +126,7 @@ describe('the counts of the option usage', () => {
     const handler = create({});
     const server = await run(express().use('/graphql', handler));
     const subscriptions = attachSubscriptions(server.server, handler, { path: '/graphql' });
-    stops.push(
+    atEnd(
       () => server.close(),
       () => subscriptions.close(),
     );
@@ -159,7 +158,7 @@ describe('the counts of the option usage', () => {
   it('belong to the day of the operation', async () => {
     const handler = create({ days: 2 });
     const server = await run(express().use('/graphql', handler));
-    stops.push(() => server.close());
+    atEnd(() => server.close());
     const body = JSON.stringify({ query: '{ user { id } }' });
     const headers = { 'content-type': 'application/json' };
     for (const day of ['2026-01-30', '2026-01-31', '2026-02-01']) {
@@ -199,7 +198,7 @@ describe('the clients of the option usage', () => {
   it('are at most a hundred per day: further ones are _OTHER, and nothing is lost', async () => {
     const handler = create({});
     const server = await run(express().use('/graphql', handler));
-    stops.push(() => server.close());
+    atEnd(() => server.close());
     for (let index = 0; index < 150; index++) {
       const headers = { 'content-type': 'application/json', 'graphql-client-name': `bot ${index}` };
       await (
@@ -254,7 +253,7 @@ describe('the places of the option usage', () => {
     }
     expect(readFileSync(path, 'utf8')).toContain('"User.id":1');
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
-    stops.push(() => warn.mockRestore());
+    atEnd(() => warn.mockRestore());
     const failing = create({ file: join(folder, 'missing', 'usage.json'), interval: 20 });
     await post(failing, { query: '{ user { id } }' });
     for (let turn = 0; turn < 200 && warn.mock.calls.length === 0; turn++) {
@@ -331,7 +330,7 @@ describe('deprecated parts of the schema', () => {
 
   it('are counted by EspalierInstrumentation, whose spans have the client', async () => {
     const telemetry = new TestTelemetry();
-    stops.push(() => telemetry.stop());
+    atEnd(() => telemetry.stop());
     const handler = create({});
     const headers = { 'graphql-client-name': 'web', 'graphql-client-version': '3' };
     await post(handler, { query: 'query Q { user { login } }' }, headers);

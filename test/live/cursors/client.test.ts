@@ -5,7 +5,7 @@ import { type ResumableClient, type ResumableResult, resumable } from '../../../
 import { numbers } from '../../pubsub/events.ts';
 import { type StallingProxy, startProxy } from '../../pubsub/proxy.ts';
 import { until } from '../../until.ts';
-import { publish, type Served, serve, stopAll } from './serve.ts';
+import { publish, type Served, serve } from './serve.ts';
 
 const QUERY = 'subscription { tick }';
 
@@ -15,7 +15,6 @@ const disposals: (() => void)[] = [];
 afterEach(async () => {
   for (const dispose of disposals.splice(0)) dispose();
   await proxy?.close();
-  await stopAll();
 });
 
 /** The clients by name; they reach the server through a proxy that can close their connections. */

@@ -1,10 +1,8 @@
 import { until } from '../../until.ts';
 import { connect, LEGACY, MODERN, PATIENT } from '../client.ts';
 import { open, type Reading, withParams } from '../serve-streams.ts';
-import { publish, type Served, serve, stopAll } from './serve.ts';
+import { publish, type Served, serve } from './serve.ts';
 import { idsOf, type Subscribe, TRANSPORTS } from './transports.ts';
-
-afterEach(stopAll);
 
 const EVEN = 'subscription { tick(even: true) }';
 const socket = TRANSPORTS['graphql-transport-ws'] as Subscribe;

@@ -1,9 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { until } from '../../until.ts';
-import { KEY, publish, type Served, serve, stopAll } from './serve.ts';
+import { KEY, publish, type Served, serve } from './serve.ts';
 import { type Subscribe, TRANSPORTS } from './transports.ts';
-
-afterEach(stopAll);
 
 const QUERY = 'subscription { tick }';
 

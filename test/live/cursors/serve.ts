@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { buildSchema, GraphQLError, type GraphQLSchema } from 'graphql';
 import { graphqlHTTP } from '../../../middleware/graphql.ts';
@@ -15,7 +12,9 @@ import {
 import { attachSubscriptions } from '../../../middleware/subscriptions.ts';
 import type { CursorOptions, GraphQLOptions } from '../../../types/graphql.ts';
 import type { SubscriptionOptions, Subscriptions } from '../../../types/subscriptions.ts';
+import { atEnd, listen } from '../../kit.ts';
 import { until } from '../../until.ts';
+import { NOTHING } from '../serve.ts';
 
 export const KEY = 'a secret of the tests that is long enough';
 
@@ -45,10 +44,9 @@ interface ServeOptions {
   readonly events?: PubSub<Events>;
 }
 
-const running: Served[] = [];
-
 /**
- * Starts a server whose subscriptions have a history. The header or connection parameter `user` is the user.
+ * Starts a server whose subscriptions have a history. The header or connection parameter `user` is the user. At the end no
+ * connection, operation or source may be left.
  */
 export async function serve({
   cursors,
@@ -68,42 +66,28 @@ export async function serve({
     context: ({ headers }, { connectionParams }) => ({ user: connectionParams?.['user'] ?? headers['user'] }),
     ...graphql,
   });
-  const server = http.createServer(express().use('/graphql', handler));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
+  const { server, url, socketUrl, close } = await listen(express().use('/graphql', handler), '/graphql');
   const subscriptions = attachSubscriptions(server, handler, attach);
-  const served: Served = {
-    url: `http://127.0.0.1:${port}/graphql`,
-    socketUrl: `ws://127.0.0.1:${port}/graphql`,
+  atEnd(async () => {
+    await subscriptions.close();
+    await close();
+    await events.close();
+    // A generator ends with its topic.
+    await until(() => subscriptions.stats().unreleased === 0);
+    expect(subscriptions.stats()).toEqual(NOTHING);
+  });
+  return {
+    url,
+    socketUrl,
     events,
     subscriptions,
     executions,
     opened: () => opened,
     async close() {
       await subscriptions.close();
-      server.close();
-      server.closeAllConnections();
+      await close();
     },
   };
-  running.push(served);
-  return served;
-}
-
-/** Closes all servers, and checks that no connection, operation or source is left. */
-export async function stopAll(): Promise<void> {
-  for (const { subscriptions, events, close } of running.splice(0)) {
-    await close();
-    await events.close();
-    // A generator ends with its topic.
-    await until(() => subscriptions.stats().unreleased === 0);
-    expect(subscriptions.stats()).toEqual({
-      connections: 0,
-      operations: 0,
-      sources: 0,
-      unreleased: 0,
-      groups: 0,
-    });
-  }
 }
 
 function createSchema(events: PubSub<Events>, executions: unknown[], onOpen: () => void): GraphQLSchema {

@@ -1,10 +1,8 @@
 import fc from 'fast-check';
 import { numbers } from '../../pubsub/events.ts';
 import { until } from '../../until.ts';
-import { publish, type Served, serve, stopAll } from './serve.ts';
+import { publish, type Served, serve } from './serve.ts';
 import { type Subscribe, type Subscriber, TRANSPORTS } from './transports.ts';
-
-afterEach(stopAll);
 
 const QUERY = 'subscription { tick }';
 const attach = { share: () => 'all', keepAlive: 0 };
@@ -142,7 +140,6 @@ describe('shared subscriptions with cursors', () => {
           expect(await ticks(client, published - from)).toEqual(numbers(from, published));
         for (const { client } of clients) await client.close();
         await observer.close();
-        await stopAll();
       }),
       { numRuns: process.env['TEST_ALL'] === 'true' ? 100 : 15 },
     );

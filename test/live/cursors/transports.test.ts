@@ -1,9 +1,7 @@
 import { until } from '../../until.ts';
 import { open, type Reading, withParams } from '../serve-streams.ts';
-import { publish, type Served, serve, stopAll } from './serve.ts';
+import { publish, type Served, serve } from './serve.ts';
 import { eventsOf, idsOf, type Subscribe, TRANSPORTS } from './transports.ts';
-
-afterEach(stopAll);
 
 const QUERY = 'subscription { tick }';
 const EVENTS = { accept: 'text/event-stream' };
