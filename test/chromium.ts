@@ -8,29 +8,36 @@ import {
 } from 'playwright-core';
 
 /**
- * Options that start Chromium. It can only reach this machine, also under other names, so that a page that needs a CDN
- * fails.
+ * Options that start Chromium. It can only reach this machine, also as localhost and under names like `api.test`, so that a
+ * page that needs a CDN fails.
  */
-export function launchOptions(...names: string[]): LaunchOptions {
-  const own = names.map((name) => `MAP ${name} 127.0.0.1, `).join('');
-  return {
-    executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
-    args: [
-      '--headless',
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-quic',
-      '--no-first-run',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-      `--host-resolver-rules=${own}MAP * ~NOTFOUND, EXCLUDE 127.0.0.1`,
-    ],
-  };
-}
+export const LAUNCH_OPTIONS: LaunchOptions & { readonly args: readonly string[] } = {
+  executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
+  args: [
+    '--headless',
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-quic',
+    '--no-first-run',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
+    '--host-resolver-rules=MAP localhost 127.0.0.1, MAP *.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+  ],
+};
 
-export function launch(...names: string[]): Promise<Browser> {
-  return chromium.launch(launchOptions(...names));
+/**
+ * Connects to the Chromium of the run, which starts now if this is the first test that needs it. `close()` of the result
+ * closes its own contexts. See shared.mjs.
+ */
+export async function launch(): Promise<Browser> {
+  const response = await fetch(`${process.env.TEST_CHROMIUM}`, {
+    method: 'POST',
+    body: JSON.stringify(LAUNCH_OPTIONS),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(text);
+  return chromium.connect(text);
 }
 
 /** Opens a page with an empty cache and storage, and collects its problems. */

@@ -1,15 +1,14 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildSchema, introspectionFromSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { inject } from '../../middleware/testing.ts';
+import { makeFolder } from '../kit.ts';
 import { run } from '../run-command.ts';
 
 const root = join(__dirname, '../..');
-const folder = mkdtempSync(join(tmpdir(), 'espalier-check-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = makeFolder();
 
 function write(name: string, content: unknown): string {
   const path = join(folder, name);

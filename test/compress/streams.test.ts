@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import http from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import zlib from 'node:zlib';
 import compressionMiddleware from 'compression';
@@ -10,6 +9,7 @@ import express from 'express';
 import { buildSchema } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
+import { makeFolder } from '../kit.ts';
 import { freePort, needs, startProgram } from '../programs.ts';
 import { until } from '../until.ts';
 import { CODINGS, listen } from './raw.ts';
@@ -173,7 +173,7 @@ describe('the option compress and streams', () => {
 
   needs('nginx').it('events arrive through nginx, which compresses nothing twice', async () => {
     const { url, publish } = await serve();
-    const folder = mkdtempSync(join(tmpdir(), 'compress-nginx-'));
+    const folder = makeFolder();
     const port = await freePort();
     const file = join(folder, 'nginx.conf');
     writeFileSync(
@@ -193,6 +193,5 @@ describe('the option compress and streams', () => {
       stream.req.destroy();
     }
     await stop();
-    rmSync(folder, { recursive: true });
   });
 });

@@ -1,6 +1,4 @@
-import { mkdtempSync, rmdirSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmdirSync } from 'node:fs';
 import {
   buildSchema,
   type ExecutionResult,
@@ -24,6 +22,7 @@ import {
 } from 'graphql';
 import { type ErrorDetails, type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { run } from '../graphql/server.ts';
+import { makeFolder } from '../kit.ts';
 
 const SECRET = 'sk-live-123';
 const ROW = { id: 7, apiKey: SECRET };
@@ -325,7 +324,7 @@ it.each([false, true])(
 
 it('an upload that cannot be stored is reported once, and its message is hidden', async () => {
   process.env['NODE_ENV'] = 'production';
-  const folder = mkdtempSync(join(tmpdir(), 'espalier-errors-'));
+  const folder = makeFolder();
   const { url, reports } = await serve({ uploads: { tempDir: folder, memoryBytesPerFile: 0 } });
   rmdirSync(folder);
   const form = new FormData();

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { makeFolder } from '../kit.ts';
 import { pages, root } from '../snippets.ts';
 
 const read = (name: string): string => readFileSync(join(root, name), 'utf8');
@@ -101,8 +101,7 @@ describe('the generated parts of docs/', () => {
 });
 
 describe('the link check of the site', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'espalier-links-'));
-  afterAll(() => rmSync(folder, { recursive: true }));
+  const folder = makeFolder();
 
   /** Problems of a site with these pages, below /docs/. */
   function check(contents: Record<string, string>): unknown {

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { graphqlHTTP, Upload, type UploadedFile } from 'espalier';
@@ -8,12 +7,12 @@ import express from 'express';
 import { GraphQLNonNull, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import type { Browser } from 'playwright-core';
 import { launch } from '../chromium.ts';
-import { listen } from '../kit.ts';
+import { listen, makeFolder } from '../kit.ts';
 import { needs } from '../programs.ts';
 import { snippets } from '../snippets.ts';
 
 const received: string[] = [];
-const folder = mkdtempSync(join(tmpdir(), 'espalier-snippets-'));
+const folder = makeFolder();
 /** A mutation that takes a file, under each of the names in the documentation. */
 const upload = {
   type: GraphQLString,
@@ -40,7 +39,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await browser.close();
-  rmSync(folder, { recursive: true });
 });
 
 beforeEach(() => {

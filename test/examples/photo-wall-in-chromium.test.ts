@@ -31,10 +31,7 @@ let other: Page;
 beforeAll(async () => {
   for (const path of [artifacts, temporary]) mkdirSync(path, { recursive: true });
   port = String(await freePort());
-  [browser, wall] = await Promise.all([
-    launch('localhost'),
-    startExample('photo-wall/server', { ...env, PORT: port }),
-  ]);
+  [browser, wall] = await Promise.all([launch(), startExample('photo-wall/server', { ...env, PORT: port })]);
   [page, other] = await Promise.all([visit(), visit()]);
 });
 afterAll(async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { buildSchema } from 'graphql';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import { launchOptions } from '../chromium.ts';
+import { LAUNCH_OPTIONS } from '../chromium.ts';
 import { until } from '../until.ts';
 import { type Running, run } from './server.ts';
 
@@ -39,10 +39,7 @@ let browser: BrowserContext;
 let running: Running;
 beforeAll(async () => {
   running = await run(site);
-  browser = await chromium.launchPersistentContext(
-    profile,
-    launchOptions('api.test', 'evil.test', 'localhost'),
-  );
+  browser = await chromium.launchPersistentContext(profile, LAUNCH_OPTIONS);
 });
 afterAll(async () => {
   await browser.close();

@@ -1,7 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import express from 'express';
 import { buildSchema, GraphQLError } from 'graphql';
 import request from 'supertest';
@@ -12,6 +9,7 @@ import { staticFiles } from '../../middleware/static.ts';
 import type { InspectFigures, InspectOptions } from '../../types/inspect.ts';
 import { createBlog, serveBlog } from '../cache/blog.ts';
 import { eachExpress } from '../express.ts';
+import { makeFolder } from '../kit.ts';
 import { ready } from '../live/client.ts';
 import { events } from '../live/connect-clients.ts';
 import { serve as serveSockets, until } from '../live/serve.ts';
@@ -176,8 +174,7 @@ it('inspect counts sockets, and the events of subscriptions instead of the subsc
 });
 
 it('inspect counts static files, uploads and published events', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'inspect-'));
-  writeFileSync(join(folder, 'a.txt'), 'hello');
+  const folder = makeFolder({ 'a.txt': 'hello' });
   const app = express().use('/inspect', inspect()).use(staticFiles(folder));
   const server = createServer(app);
   await request(server).get('/a.txt');
@@ -193,7 +190,6 @@ it('inspect counts static files, uploads and published events', async () => {
   expect(figures.pubsub).toEqual({ published: 1, failed: 0, delivered: 2 });
   expect(figures.files.bytes).toBeGreaterThan(0);
   await pubsub.close();
-  rmSync(folder, { recursive: true });
 });
 
 describe('the guard', () => {

@@ -13,7 +13,7 @@ let events: PubSub<{ tick: number }>;
 let browser: Browser;
 
 beforeAll(async () => {
-  [redis, browser] = await Promise.all([startRedis(), launch('localhost')]);
+  [redis, browser] = await Promise.all([startRedis(), launch()]);
   events = createPubSub({ redis: redis.url, history: { length: 10_000 }, onError: false });
 });
 afterAll(async () => {

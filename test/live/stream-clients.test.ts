@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import * as http from 'node:http';
 import { type AddressInfo, connect, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, fetchExchange, gql } from '@urql/core';
 import { meros } from 'meros/node';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { incrementalSchema, V17 } from '../graphql/incremental-schema.ts';
+import { makeFolder } from '../kit.ts';
 import { freePort, needs } from '../programs.ts';
 import { until } from '../until.ts';
 import { EVENTS, open, serve, withParams } from './serve-streams.ts';
@@ -35,7 +35,7 @@ async function serveIncremental() {
 
 /** Starts nginx with nothing but `proxy_pass`, so that it buffers responses, and returns the URL of the proxy. */
 async function behindNginx(upstream: number): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'espalier-streaming-'));
+  const folder = makeFolder();
   const port = await freePort();
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${join(folder, name)};`,
@@ -54,7 +54,6 @@ async function behindNginx(upstream: number): Promise<string> {
   closing.push(async () => {
     nginx.kill();
     if (nginx.exitCode === null) await once(nginx, 'exit');
-    rmSync(folder, { recursive: true });
   });
   const url = `http://127.0.0.1:${port}/graphql`;
   for (let ready = false; !ready; ) {

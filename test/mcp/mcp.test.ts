@@ -1,9 +1,8 @@
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, request, type Server } from 'node:http';
 import http2, { type SecureServerOptions } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeExecutableSchema } from '@graphql-tools/schema';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
@@ -18,7 +17,7 @@ import { createServer } from '../../middleware/server.ts';
 import { inject } from '../../middleware/testing.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import type { McpOptions } from '../../types/mcp.ts';
-import { listen } from '../kit.ts';
+import { listen, makeFolder } from '../kit.ts';
 import { until } from '../until.ts';
 
 const TLS = join(__dirname, '../fixtures/tls');
@@ -276,13 +275,12 @@ describe('mcp with the official client', () => {
 
 describe('the tools of mcp', () => {
   it('prompts of a directory have arguments', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'prompts-'));
+    const directory = makeFolder();
     writeFileSync(
       join(directory, 'greet.md'),
       '# Greet a customer\n\nWrite to {{ name }}, in {{language}}.\n',
     );
     await serve({ options: { prompts: directory } });
-    rmSync(directory, { recursive: true });
     const client = await connect();
     expect((await client.listPrompts()).prompts).toMatchObject([
       { name: 'greet', title: 'Greet a customer', arguments: [{ name: 'name' }, { name: 'language' }] },
@@ -314,8 +312,7 @@ describe('the tools of mcp', () => {
   });
 
   it('agents that wait for changes are told when the documents were read again', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'tools-'));
-    writeFileSync(join(directory, 'one.graphql'), 'query one { me }');
+    const directory = makeFolder({ 'one.graphql': 'query one { me }' });
     const { endpoint } = await serve({ graphql: { documents: { from: directory } } });
     const lists: string[][] = [];
     const onChanged = (_error: unknown, tools: readonly { name: string }[] | null): void =>
@@ -326,7 +323,6 @@ describe('the tools of mcp', () => {
     await until(() => lists.length > 0);
     expect(lists[0]).toEqual(['one', 'two']);
     expect(endpoint.tools().map(({ name }) => name)).toEqual(['one', 'two']);
-    rmSync(directory, { recursive: true });
   });
 
   it('the tools follow a replaced schema', async () => {

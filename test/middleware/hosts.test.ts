@@ -1,10 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import * as http from 'node:http';
 import * as http2 from 'node:http2';
 import * as https from 'node:https';
 import type { Server } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import connect from 'connect';
 import { createServer, graphqlHTTP, type Middleware, staticFiles } from 'espalier';
 import express5 from 'express';
@@ -19,12 +16,11 @@ import {
   serving,
   tls,
 } from '../exchange.ts';
+import { makeFolder } from '../kit.ts';
 import { BOUNDARY, encode, file, map, operations } from '../uploads/form.ts';
 import { createSchema, ONE } from '../uploads/schema.ts';
 
-const root = mkdtempSync(join(tmpdir(), 'espalier-hosts-'));
-writeFileSync(join(root, 'page.txt'), 'a page of text');
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = makeFolder({ 'page.txt': 'a page of text' });
 
 type Mounts = Record<string, Middleware>;
 type Used = { use(path: string, handler: Middleware): unknown };

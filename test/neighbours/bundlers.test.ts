@@ -20,7 +20,7 @@ const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'ut
 const folder = scratchFolder();
 let tarball: Tarball;
 beforeAll(() => {
-  tarball = pack(folder);
+  tarball = pack();
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -218,7 +218,7 @@ function makeProject(graphql: string, tarball: Tarball): void {
 }
 
 beforeAll(() => {
-  const tarball = pack(folder);
+  const tarball = pack();
   for (const graphql of new Set(SETUPS.map(([, name]) => name))) makeProject(graphql, tarball);
 }, 60_000);
 

@@ -10,7 +10,7 @@ const project = join(folder, 'project');
 let tarball: Tarball;
 
 beforeAll(() => {
-  tarball = pack(folder);
+  tarball = pack();
   unpack(tarball, project);
   for (const name of [...Object.keys(dependencies), 'graphql', 'express'])
     link(name, join(root, 'node_modules', name));

@@ -1,33 +1,23 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client, createRequest, fetchExchange, stringifyDocument } from '@urql/core';
 import type { GraphQLOptions } from '../../middleware/graphql.ts';
 import { serve, sha256 } from '../core/by-id-service.ts';
+import { makeFolder } from '../kit.ts';
 
 jest.setTimeout(120_000);
 
 // The build steps run here, so that they find the packages of this folder.
-const folders: string[] = [];
 function project(files: Record<string, string>): string {
   const root = join(__dirname, 'artifacts');
   mkdirSync(root, { recursive: true });
-  const folder = mkdtempSync(join(root, 'documents-'));
-  folders.push(folder);
-  for (const [name, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(folder, name)), { recursive: true });
-    writeFileSync(join(folder, name), text);
-  }
-  return folder;
+  return makeFolder(files, root);
 }
 
 const run = (folder: string, script: string, ...args: string[]) =>
   promisify(execFile)(process.execPath, [join(__dirname, 'node_modules', script), ...args], { cwd: folder });
-
-afterEach(async () => {
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
-});
 
 const SDL = `
   type Query { hello: String, user(id: ID!): User, add(a: Int!, b: Int = 2): Int }

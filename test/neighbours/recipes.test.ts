@@ -89,7 +89,7 @@ async function startKafka(): Promise<{ KAFKA_BROKER?: string; stop(): void }> {
 
 beforeAll(async () => {
   // All packages are found in one folder, so that there is one copy of graphql.
-  unpack(pack(folder), folder);
+  unpack(pack(), folder);
   const modules = join(folder, 'node_modules');
   for (const name of readdirSync(packages).filter((entry) => !entry.startsWith('.'))) {
     if (!name.startsWith('@')) symlinkSync(join(packages, name), join(modules, name));

@@ -18,7 +18,7 @@ const folder = scratchFolder();
 const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
 beforeAll(() => {
-  unpack(pack(folder), folder);
+  unpack(pack(), folder);
   const installed = [...Object.keys(dependencies), 'graphql', 'express'];
   for (const name of installed) {
     const target = join(folder, 'node_modules', name);

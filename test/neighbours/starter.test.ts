@@ -17,7 +17,7 @@ const PNG = Buffer.from('89504e470d0a1a0a', 'hex');
 
 // A user starts with nothing but the package.
 beforeAll(() => {
-  const { path } = pack(folder);
+  const { path } = pack();
   const args = ['exec', '--yes', `--package=${path}`, '--', 'espalier', 'init', app];
   execFileSync('npm', args, { cwd: folder, stdio: 'pipe' });
   npm(['install', '--ignore-scripts', '--prefer-offline', path], app);

@@ -27,7 +27,7 @@ function link(name: string, parent: string): void {
 }
 
 beforeAll(() => {
-  unpack(pack(folder), project);
+  unpack(pack(), project);
   for (const name of [...Object.keys(dependencies), 'graphql', 'express']) link(name, root);
   for (const name of PACKAGES) link(name, __dirname);
   writeFileSync(join(project, 'package.json'), '{ "name": "consumer", "private": true }');

@@ -7,7 +7,7 @@ const folder = scratchFolder();
 afterAll(() => rmSync(folder, { recursive: true }));
 
 it('Are The Types Wrong finds no problem in the tarball, under node10, node16 and bundler resolution', () => {
-  const { path } = pack(folder);
+  const { path } = pack();
   const attw = join(__dirname, 'node_modules/@arethetypeswrong/cli/dist/index.js');
   const { status, stdout } = spawnSync(process.execPath, [attw, path, '--no-color'], { encoding: 'utf8' });
   expect([status, stdout]).toEqual([0, expect.stringContaining('No problems found')]);

@@ -1,6 +1,5 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import express from 'express';
 import { buildSchema, parse } from 'graphql';
@@ -18,12 +17,13 @@ import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { inject, subscribe } from '../../middleware/testing.ts';
 import { REPLACED_OPTIONS } from '../../src/graphql/options.ts';
 import { REPLACED_OPTIONS as REPLACED_SOCKET_OPTIONS } from '../../src/live/options.ts';
+import { makeFolder } from '../kit.ts';
 import { calls, type Target, thrownBy } from './thrown.ts';
 
 // Wrong arguments and options of the public functions, in families, each with one snapshot of its messages. A message names
 // the value, what is accepted, and what to do. Other tests assert the code of an error, not its text.
 
-const folder = mkdtempSync(join(tmpdir(), 'espalier-mistakes-'));
+const folder = makeFolder();
 mkdirSync(join(folder, 'pages'));
 for (const [name, text] of Object.entries({
   'index.html': 'home',
@@ -33,7 +33,6 @@ for (const [name, text] of Object.entries({
   writeFileSync(join(folder, name), text);
 }
 beforeAll(() => void jest.spyOn(console, 'warn').mockReturnValue(undefined));
-afterAll(() => rmSync(folder, { recursive: true }));
 
 const SDL = 'type Query { hello: String } type Subscription { tick: Int }';
 const schema = buildSchema(SDL);

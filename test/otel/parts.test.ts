@@ -1,7 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import express from 'express';
 import { buildSchema } from 'graphql';
 import request from 'supertest';
@@ -9,6 +6,7 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { makeFolder } from '../kit.ts';
 import { listen, ready } from '../live/client.ts';
 import { createSchema } from '../uploads/schema.ts';
 import {
@@ -30,9 +28,7 @@ beforeEach(() => {
 afterEach(() => telemetry.stop());
 
 describe('static files', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'otel-'));
-  writeFileSync(join(folder, 'a.txt'), 'hello');
-  afterAll(() => rmSync(folder, { recursive: true }));
+  const folder = makeFolder({ 'a.txt': 'hello' });
   const app = () => createServer(express().use(staticFiles(folder)));
 
   it('a request for a file is a span with its status, and with the parent of its headers', async () => {

@@ -27,7 +27,7 @@ const folder = scratchFolder();
 let child: ChildProcess | undefined;
 
 beforeAll(() => {
-  const tarball = pack(folder);
+  const tarball = pack();
   npm(['init', '-y'], folder);
   npm(['install', '--prefer-offline', ...packages.replace('espalier', tarball.path).split(' ')], folder);
   writeFileSync(join(folder, name), code);

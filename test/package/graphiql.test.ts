@@ -22,7 +22,7 @@ describe('the packed tarball', () => {
   let packed: Tarball;
 
   beforeAll(() => {
-    packed = pack(folder);
+    packed = pack();
     const modules = join(folder, 'node_modules');
     unpack(packed, folder);
     for (const name of [...Object.keys(dependencies), 'graphql']) {

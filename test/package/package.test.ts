@@ -58,7 +58,7 @@ function install(cwd: string, ...what: string[]): void {
 }
 
 beforeAll(() => {
-  tarball = pack(folder);
+  tarball = pack();
   // graphql is a peer of graphql-ws, so npm installs it otherwise.
   install(folder, '--omit=peer', tarball.path, 'express@5');
 }, 120_000);

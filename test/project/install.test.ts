@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { makeFolder } from '../kit.ts';
 
 interface Lockfile {
   packages: Record<string, { resolved?: string; integrity?: string; optionalDependencies?: object }>;
@@ -43,8 +43,7 @@ describe.each(lockfiles)('%s', (file) => {
 });
 
 describe('npm ci', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'espalier-install-'));
-  afterAll(() => rmSync(folder, { recursive: true }));
+  const folder = makeFolder();
 
   it('npm ci accepts the lockfile, and every package accepts this version of Node', () => {
     for (const file of ['package.json', 'package-lock.json', '.npmrc', 'src/graphiql/app/package.json']) {

@@ -1,12 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
+import { makeFolder } from '../kit.ts';
 import { TEST_ALL } from '../test-all.ts';
 
 const LAYOUT = resolve(__dirname, '../../scripts/check-layout.mjs');
 const EXPORTS = resolve(__dirname, '../../scripts/check-exports.mjs');
-const folders: string[] = [];
 
 interface Checked {
   status: number | null;
@@ -18,26 +16,12 @@ const check = (tree?: Record<string, string>): Checked => run(LAYOUT, tree);
 
 /** Runs a checker; returns its exit code and the lines that it prints. */
 function run(script: string, tree?: Record<string, string>): Checked {
-  const roots = tree === undefined ? [] : [write(tree)];
+  const roots = tree === undefined ? [] : [makeFolder(tree)];
   const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...roots], { encoding: 'utf8' });
   return { status, lines: `${stdout}${stderr}`.trim().split('\n') };
 }
 
-function write(tree: Record<string, string>): string {
-  const folder = mkdtempSync(join(tmpdir(), 'espalier-layout-'));
-  folders.push(folder);
-  for (const [name, text] of Object.entries(tree)) {
-    mkdirSync(dirname(join(folder, name)), { recursive: true });
-    writeFileSync(join(folder, name), text);
-  }
-  return folder;
-}
-
 const repeat = (count: number, line: string): string => `${line}\n`.repeat(count);
-
-afterAll(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true });
-});
 
 describe('the layout of the sources', () => {
   it('check-layout finds no violation of the layout in this repository', () => {

@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { makeFolder } from '../kit.ts';
 
 const root = resolve(__dirname, '../..');
 const MISSING = { CHROMIUM_PATH: '/absent/chromium', PATH: '/absent' };
@@ -100,8 +100,7 @@ describe('the result of npm test', () => {
     expect([output.filter((line) => line.includes('written to the console')), errors]).toEqual([[], ['']]);
   });
 
-  const folder = mkdtempSync(join(tmpdir(), 'espalier-flaky-'));
-  afterAll(() => rmSync(folder, { recursive: true }));
+  const folder = makeFolder();
 
   it('npm test passes when a file that failed passes alone, and prints its failure', () => {
     const { status, output } = runTests(['test/fixtures/flaky'], { FLAKY_MARKER: join(folder, 'once') });

@@ -1,16 +1,16 @@
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createPubSub, type PubSub } from '../../middleware/pubsub.ts';
 import { testTransport } from '../../middleware/testing.ts';
 import { FileTransport } from '../../src/pubsub/file-transport.ts';
 import { mountDisk, withDisks } from '../disks.ts';
+import { makeFolder } from '../kit.ts';
 import { until } from '../until.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'espalier-events-'));
+const folder = makeFolder();
 let files = 0;
 const newFile = (): string => join(folder, `${++files}.db`);
 
@@ -22,7 +22,6 @@ function create(file: string, limits = {}): PubSub<Record<string, unknown>> {
 }
 
 afterEach(() => Promise.all(opened.splice(0).map((each) => each.close())));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Reads the events that are stored after a cursor. */
 async function storedAfter(pubsub: PubSub<Record<string, unknown>>, after: string): Promise<unknown[]> {

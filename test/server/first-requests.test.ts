@@ -1,12 +1,11 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { makeFolder } from '../kit.ts';
 
 const run = promisify(execFile);
-const directory = mkdtempSync(join(tmpdir(), 'espalier-first-'));
-afterAll(() => rmSync(directory, { recursive: true }));
+const directory = makeFolder();
 
 it('first requests without a free descriptor do not make later ones fail', async () => {
   writeFileSync(join(directory, 'small.txt'), 'small');

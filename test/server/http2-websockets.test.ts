@@ -265,7 +265,7 @@ describe('WebSockets over HTTP/2', () => {
 describe('Chromium', () => {
   let browser: Browser;
   beforeAll(async () => {
-    browser = await launch('localhost');
+    browser = await launch();
   });
   afterAll(() => browser.close());
 

@@ -40,7 +40,7 @@ beforeAll(async () => {
   const { status, stderr, stdout } = spawnSync('npm', args, { cwd: root, encoding: 'utf8' });
   if (status !== 0) throw new Error(`The site was not built:\n${stdout}\n${stderr}`);
   server = await startExample('docs-site/server', { SITE_DIR: out });
-  browser = await launch('localhost');
+  browser = await launch();
 });
 
 afterAll(async () => {

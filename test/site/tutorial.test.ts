@@ -32,7 +32,7 @@ let environment: NodeJS.ProcessEnv;
 let port: string;
 
 beforeAll(async () => {
-  const tarball = pack(folder);
+  const tarball = pack();
   cpSync(tarball.path, join(folder, 'espalier.tgz'));
   port = String(await freePort());
   environment = {
@@ -41,7 +41,7 @@ beforeAll(async () => {
     NODE_ENV: '',
     PORT: port,
   };
-  browser = await launch('localhost');
+  browser = await launch();
 });
 
 afterAll(async () => {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
 import { availableCodings } from '../../src/static/dictionaries.ts';
-import { launchOptions } from '../chromium.ts';
+import { LAUNCH_OPTIONS } from '../chromium.ts';
 import { nodeOf } from '../programs.ts';
 
 const root = resolve(__dirname, '../..');
@@ -21,11 +21,10 @@ let folder: string;
 let server: ChildProcess;
 
 beforeAll(async () => {
-  const options = launchOptions();
   const spki = createHash('sha256').update(key).digest('base64');
   browser = await chromium.launch({
-    ...options,
-    args: [...(options.args ?? []), `--ignore-certificate-errors-spki-list=${spki}`],
+    ...LAUNCH_OPTIONS,
+    args: [...LAUNCH_OPTIONS.args, `--ignore-certificate-errors-spki-list=${spki}`],
   });
 });
 afterAll(() => browser.close());

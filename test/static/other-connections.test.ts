@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Duplex } from 'node:stream';
 import { staticFiles } from '../../middleware/static.ts';
+import { makeFolder } from '../kit.ts';
 
 /** One end of a connection in memory. Like every stream, it may pass a chunk on after its write has finished. */
 class End extends Duplex {
@@ -27,8 +27,7 @@ class End extends Duplex {
   }
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'espalier-connections-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = makeFolder();
 
 it('staticFiles sends each byte of a large file over a connection that is not a socket', async () => {
   const size = 20 << 20;

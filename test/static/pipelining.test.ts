@@ -1,15 +1,13 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import net from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { staticFiles } from '../../middleware/static.ts';
 import { descriptorsIn } from '../descriptors.ts';
-import { listen } from '../kit.ts';
+import { listen, makeFolder } from '../kit.ts';
 import { until } from '../until.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'espalier-pipelining-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = makeFolder();
 
 it('staticFiles opens the file of a pipelined request after the earlier response, and closes it when the client disconnects', async () => {
   const file = join(folder, 'big.bin');

@@ -1,13 +1,12 @@
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { graphqlHTTP, Upload } from 'espalier';
 import { inject, type TypedDocument } from 'espalier/testing';
 import express from 'express';
 import session from 'express-session';
 import { buildSchema, GraphQLList, GraphQLObjectType, GraphQLSchema, GraphQLString, parse } from 'graphql';
+import { makeFolder } from '../kit.ts';
 import { until } from '../until.ts';
 
 const uploads = new GraphQLSchema({
@@ -83,8 +82,7 @@ describe('inject of an operation', () => {
 });
 
 describe('inject of files', () => {
-  const tempDir = mkdtempSync(join(tmpdir(), 'espalier-testing-'));
-  afterAll(() => rmSync(tempDir, { recursive: true }));
+  const tempDir = makeFolder();
   const handler = graphqlHTTP(uploads, { uploads: { tempDir, memoryBytesPerFile: 0 } });
   const query = 'mutation ($files: [Upload]) { read(files: $files) }';
   const file = (name: string, text: string): File => new File([text], name, { type: 'text/plain' });
@@ -235,7 +233,7 @@ describe('a request that ends early', () => {
   });
 
   it('inject disconnects during an upload, and the handler releases its files', async () => {
-    const tempDir = mkdtempSync(join(tmpdir(), 'espalier-testing-'));
+    const tempDir = makeFolder();
     const handler = graphqlHTTP(uploads, { uploads: { tempDir } });
     const controller = new AbortController();
     async function* body() {
@@ -247,7 +245,6 @@ describe('a request that ends early', () => {
     const request = { method: 'POST', path: '/graphql', headers, body: body(), signal: controller.signal };
     await expect(inject(handler, request)).rejects.toMatchObject({ name: 'AbortError' });
     expect(readdirSync(tempDir)).toEqual([]);
-    rmSync(tempDir, { recursive: true });
   });
 
   it('inject rejects if the server closes the connection before the end of the response', async () => {

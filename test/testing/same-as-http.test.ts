@@ -1,8 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { createServer as createHttpsServer, request as httpsRequest } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliCompressSync } from 'node:zlib';
 import compression from 'compression';
@@ -13,17 +12,14 @@ import { GraphQLError, GraphQLInt, GraphQLObjectType, GraphQLSchema, GraphQLStri
 import helmet from 'helmet';
 import { tls } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
-import { listen } from '../kit.ts';
+import { listen, makeFolder } from '../kit.ts';
 import { comparable, type Seen, type SentRequest, send, withoutNonce } from './real.ts';
 
 const PAGE = '<!doctype html><title>Home</title>';
-const folder = mkdtempSync(join(tmpdir(), 'espalier-testing-'));
-writeFileSync(join(folder, 'index.html'), PAGE);
-writeFileSync(join(folder, 'digits.txt'), '0123456789'.repeat(200));
+const folder = makeFolder({ 'index.html': PAGE, 'digits.txt': '0123456789'.repeat(200) });
 writeFileSync(join(folder, 'app.js'), 'export const a = 1;\n'.repeat(100));
 writeFileSync(join(folder, 'app.js.br'), brotliCompressSync('export const a = 1;\n'.repeat(100)));
 writeFileSync(join(folder, 'large.bin'), Buffer.alloc(3_000_000, 'x'));
-afterAll(() => rmSync(folder, { recursive: true }));
 
 const hello = { type: GraphQLString, resolve: () => 'world' };
 const schema = new GraphQLSchema({

@@ -12,7 +12,7 @@ let page: Page;
 let server: TestServer;
 
 beforeAll(async () => {
-  browser = await launch('evil.test', 'api.test');
+  browser = await launch();
   const handle = graphqlHTTP(createSchema(seen));
   server = await startServer((req, res) => {
     if (req.url !== '/graphql') {

@@ -1,10 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createWriteStream, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import * as http from 'node:http';
 import * as net from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -14,6 +13,7 @@ import { createServer, graphqlHTTP, Upload, type UploadOptions } from 'espalier'
 import express from 'express';
 import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import { descriptorsIn } from '../descriptors.ts';
+import { atEnd, makeFolder } from '../kit.ts';
 import { needs } from '../programs.ts';
 import { until } from '../until.ts';
 import { BOUNDARY, encode, file, map, operations, type Part, post } from './form.ts';
@@ -29,11 +29,8 @@ const contentType = `multipart/form-data; boundary=${BOUNDARY}`;
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'espalier-test-'));
-});
-afterEach(() => {
-  expect(readdirSync(folder)).toEqual([]);
-  rmSync(folder, { recursive: true });
+  folder = makeFolder();
+  atEnd(() => expect(readdirSync(folder)).toEqual([]));
 });
 
 const unlinkedFiles = (): number => descriptorsIn(folder);
@@ -82,7 +79,7 @@ describe('temporary files', () => {
   });
 
   it('saveTo closes and deletes its file when the client aborts', async () => {
-    const target = mkdtempSync(join(tmpdir(), 'espalier-saved-'));
+    const target = makeFolder();
     const saves: Promise<number>[] = [];
     const text = { type: GraphQLString };
     const save = {
@@ -113,7 +110,6 @@ describe('temporary files', () => {
     await until(() => descriptorsIn(target) === 0);
     const rejected = results.filter(({ status }) => status === 'rejected');
     expect(readdirSync(target)).toHaveLength(results.length - rejected.length);
-    rmSync(target, { recursive: true });
   });
 
   it.each([
@@ -122,7 +118,7 @@ describe('temporary files', () => {
   ])(
     'saveTo writes a file %s whose promise the resolver drops, or reports its failure once',
     async (_, size) => {
-      const target = mkdtempSync(join(tmpdir(), 'espalier-saved-'));
+      const target = makeFolder();
       const reports: string[] = [];
       const resolve =
         (use: (save: (name: string) => Promise<number>) => unknown) =>
@@ -165,12 +161,11 @@ describe('temporary files', () => {
       expect(reports).toEqual([
         expect.stringMatching(/^saveTo of "\S+" \(part "0"\) failed: ENOENT: no such file or directory/),
       ]);
-      rmSync(target, { recursive: true });
     },
   );
 
   it('createReadStream reports a pipe that the resolver does not wait for, once, when the response cuts it off', async () => {
-    const target = mkdtempSync(join(tmpdir(), 'espalier-piped-'));
+    const target = makeFolder();
     const reports: string[] = [];
     const field = (use: (stream: NodeJS.ReadableStream, copy: Writable) => unknown) => ({
       type: GraphQLString,
@@ -206,7 +201,6 @@ describe('temporary files', () => {
         /^createReadStream of "\S+" \(part "0"\) failed: The upload can only be read until/,
       ),
     ]);
-    rmSync(target, { recursive: true });
   });
 
   it('uploads store nothing of a pipelined request before the earlier response was sent', async () => {
@@ -252,7 +246,7 @@ describe('temporary files', () => {
   });
 
   it('uploads respond with 500 and hide the path when the temporary file cannot be created', async () => {
-    const deletedFolder = mkdtempSync(join(tmpdir(), 'espalier-gone-'));
+    const deletedFolder = makeFolder();
     const errors: unknown[] = [];
     const onError = (error: unknown) => errors.push(error);
     const handler = graphqlHTTP(createSchema([]), { uploads: { tempDir: deletedFolder }, onError });

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, fstatSync, mkdtempSync, readdirSync, readSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, readdirSync, readSync, writeSync } from 'node:fs';
 import * as net from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import fc from 'fast-check';
@@ -14,17 +13,15 @@ import {
   Spool,
   type SpoolSettings,
 } from '../../src/uploads/spool.ts';
+import { atEnd, makeFolder } from '../kit.ts';
 import { BOUNDARY, encode, file, map, operations } from './form.ts';
 import { createSchema, ONE } from './schema.ts';
 import { startServer } from './server.ts';
 
 let folder: string;
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'espalier-test-'));
-});
-afterAll(() => {
-  expect(readdirSync(folder)).toEqual([]);
-  rmSync(folder, { recursive: true });
+  folder = makeFolder();
+  atEnd(() => expect(readdirSync(folder)).toEqual([]));
 });
 
 const settings = (more: Partial<SpoolSettings> = {}): SpoolSettings => ({

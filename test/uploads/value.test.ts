@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { graphqlHTTP, Upload, type UploadedFile, type UploadOptions } from 'espalier';
 import { buildSchema, GraphQLObjectType, GraphQLSchema, GraphQLString, parse, validate } from 'graphql';
 import { cleanFilename } from '../../src/uploads/files.ts';
+import { makeFolder } from '../kit.ts';
 import { file, map, operations, type Part, post } from './form.ts';
 import { startServer } from './server.ts';
 
@@ -101,7 +101,7 @@ describe('the value of an upload', () => {
   });
 
   it.each(sizes)('saveTo writes a new file and does not overwrite another: %s', async (_, content) => {
-    const folder = mkdtempSync(join(tmpdir(), 'espalier-test-'));
+    const folder = makeFolder();
     const taken = join(folder, 'taken');
     writeFileSync(taken, 'mine');
     await use(file('0', content), async (value) => {
@@ -112,7 +112,6 @@ describe('the value of an upload', () => {
     expect(readFileSync(join(folder, 'saved')).equals(content)).toBe(true);
     expect(readFileSync(taken, 'utf8')).toBe('mine');
     expect(readdirSync(folder)).toHaveLength(2);
-    rmSync(folder, { recursive: true });
   });
 
   it.each(sizes)('an upload cannot be read after the response: %s', async (_, content) => {

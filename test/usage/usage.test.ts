@@ -1,7 +1,6 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import express from 'express';
 import { buildSchema, GraphQLError } from 'graphql';
@@ -14,7 +13,7 @@ import { UsageCounts } from '../../src/usage/report.ts';
 import type { GraphQLHandler, GraphQLOptions } from '../../types/graphql.ts';
 import type { UsageOptions, UsageReport } from '../../types/usage.ts';
 import { run } from '../graphql/server.ts';
-import { atEnd } from '../kit.ts';
+import { atEnd, makeFolder } from '../kit.ts';
 import { LEGACY, MODERN, ready } from '../live/client.ts';
 import { TestTelemetry } from '../otel/telemetry.ts';
 
@@ -36,12 +35,11 @@ const rootValue = {
   },
 };
 
-const folder = mkdtempSync(join(tmpdir(), 'usage-'));
+const folder = makeFolder();
 const file = (name: string): string => join(folder, name);
 afterEach(async () => {
   jest.useRealTimers();
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const create = (usage: UsageOptions, options: GraphQLOptions = {}): GraphQLHandler =>
   graphqlHTTP(schema, { rootValue, onError: false, ...options, usage });
