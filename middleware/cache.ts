@@ -12,8 +12,8 @@ export type * from '../types/redis.ts';
 export type * from '../types/response-cache.ts';
 
 /**
- * Creates a store of responses in Redis, for the option `cache` of `graphqlHTTP`. Processes with the same Redis and
- * prefix share it.
+ * Creates a store of responses in Redis, for `responseCache.store` of `graphqlHTTP`. Processes with the same Redis
+ * and prefix share it.
  *
  * @throws TypeError (code `ERR_OPTION`) for an unknown option or a wrong value.
  */
@@ -24,7 +24,7 @@ export function redisStore(options: RedisStoreOptions): RedisStore {
 /**
  * Creates an invalidator for a process without a handler, such as a worker.
  *
- * @param target - the pubsub of the handlers' option `cache.pubsub`, or their store
+ * @param target - the pubsub of the handlers' option `responseCache.pubsub`, or their store
  * @throws TypeError (code `ERR_OPTION`) for a value that is neither.
  */
 export function createInvalidator(target: CachePubSub | CacheStore): CacheInvalidator {

@@ -5,8 +5,9 @@ import type { ProcessStats } from './server.ts';
 /** Options of `inspect`. */
 export interface InspectOptions {
   /**
-   * Decides who may see the figures: others get 403. With `NODE_ENV=production` the page is off without it.
-   * @default outside production, every client
+   * Decides who may see the figures: others get 403. Without it the page is off, unless `NODE_ENV` is `development` or
+   * `test`.
+   * @default with `NODE_ENV` `development` or `test`, every client
    */
   guard?: Hook<[req: IncomingMessage], MaybePromise<boolean>> | undefined;
   /**

@@ -53,7 +53,7 @@ export type StreamProtocol = 'graphql-sse' | 'multipart';
 export interface StreamConnection<Context = unknown> {
   /** Always empty. */
   readonly connectionParams: Readonly<Record<string, unknown>>;
-  /** The context of the operation, or of the request that opened a stream for several operations. */
+  /** The context of the operation. */
   readonly context: Context;
   readonly protocol: StreamProtocol;
   readonly websocket: undefined;

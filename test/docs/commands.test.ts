@@ -93,9 +93,12 @@ const RUN_ELSEWHERE: Record<string, string> = {
   'npm uninstall @nestjs/apollo @apollo/server @as-integrations/express5': 'test/neighbours/recipes.test.ts',
   'npm install parse5-html-rewriting-stream': 'test/static/pages.test.ts',
   'npm install @opentelemetry/api': 'test/neighbours/telemetry.test.ts',
-  "curl -N -H 'Accept: text/event-stream' 'http://localhost:3000/graphql?query=subscription{tick}'":
+  "curl -gN -H 'Accept: text/event-stream' 'http://localhost:3000/graphql?query=subscription{tick}'":
     'test/live/stream-clients.test.ts',
 };
+
+/** Pages whose installations test/neighbours/recipes.test.ts compares with what their code needs. */
+const WITH_RECIPES = ['docs/recipes.md', 'docs/schema-libraries.md'];
 
 /** The lines of the shell blocks, without continuation lines. */
 const commands = guides.flatMap((page) =>
@@ -127,6 +130,16 @@ describe('the code blocks of the documentation', () => {
     const languages = fences.filter((_, index) => index % 2 === 0);
     const known = (language: string) => Object.hasOwn(RUN_BY, language) || TUTORIAL.test(language);
     expect(languages.filter((language) => !known(language))).toEqual([]);
+  });
+
+  it('every curl command with braces in its URL turns globbing off', () => {
+    const urls = guides.flatMap((page) => read(page).match(/^(?:\/\/ )?curl .*$/gm) ?? []);
+    const examples = readdirSync(join(root, 'examples'))
+      .filter((name) => name.endsWith('.ts'))
+      .flatMap((name) => read(`examples/${name}`).match(/^\/\/ curl .*$/gm) ?? []);
+    const globbed = [...urls, ...examples].filter((line) => /localhost[^ ]*[[{]/.test(line));
+    expect(globbed.length).toBeGreaterThan(1);
+    expect(globbed.filter((line) => !/curl (?:-\S+ )*-\w*g/.test(line))).toEqual([]);
   });
 
   it('the tests that run the code blocks exist', () => {
@@ -185,7 +198,11 @@ describe('the commands of the documentation', () => {
     return child;
   }
 
-  const servers = commands.filter(([, line]) => !Object.hasOwn(RUN_ELSEWHERE, line));
+  const servers = commands.filter(
+    ([page, line]) =>
+      !Object.hasOwn(RUN_ELSEWHERE, line) &&
+      !(WITH_RECIPES.includes(page) && line.startsWith('npm install ')),
+  );
 
   it.each(servers)('the command in %s serves a page and ends with Ctrl+C: %s', async (_page, line) => {
     const port = String(await freePort());

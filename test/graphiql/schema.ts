@@ -20,6 +20,7 @@ export function createSchema() {
   const query = new GraphQLObjectType({
     name: 'Query',
     fields: {
+      greet: { type: GraphQLString, deprecationReason: 'Use hello', resolve: () => 'Greetings' },
       hello: {
         type: GraphQLString,
         description: 'Says **hello**.',

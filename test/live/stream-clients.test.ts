@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import * as http from 'node:http';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
@@ -10,6 +10,7 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { incrementalSchema, V17 } from '../graphql/incremental-schema.ts';
 import { makeFolder } from '../kit.ts';
 import { freePort, needs } from '../programs.ts';
+import { root } from '../snippets.ts';
 import { until } from '../until.ts';
 import { EVENTS, open, serve, withParams } from './serve-streams.ts';
 import { assertEvents } from './urql-events.ts';
@@ -67,9 +68,15 @@ async function behindNginx(upstream: number): Promise<string> {
 }
 
 describe('streaming responses and their clients', () => {
-  needs('curl').it('curl -N prints each event when it is published', async () => {
+  needs('curl').it('curl with the command of docs/streaming.md prints each event when it is published', async () => {
     const { url, live } = await serve();
-    const curl = spawn('curl', ['-sN', '-H', 'Accept: text/event-stream', withParams(url, EVENTS_OF_A)]);
+    const page = readFileSync(join(root, 'docs/streaming.md'), 'utf8');
+    const [command = ''] = /^curl .*$/m.exec(page) ?? [];
+    const line = command
+      .replace('http://localhost:3000/graphql', url)
+      .replace('subscription{tick}', 'subscription{events(topic:%22a%22)}');
+    expect(line).toContain(url);
+    const curl = spawn('sh', ['-c', `exec ${line.replace('curl ', 'curl -s ')}`]);
     closing.push(() => curl.kill());
     let printed = '';
     curl.stdout.on('data', (chunk: Buffer) => {

@@ -11,7 +11,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { freePort, isAvailable, needs, nodeOf } from '../programs.ts';
 import { pack, root, scratchFolder, unpack } from '../tarball.ts';
 import { until } from '../until.ts';
@@ -27,15 +27,43 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const PAGES = ['recipes', 'nestjs', 'schema-libraries'];
 
-/** The code of each recipe, by the first words of its section. */
-const recipes = (): [name: string, code: string][] => PAGES.flatMap(recipesOf);
+interface Recipe {
+  /** The first words of its section. */
+  readonly name: string;
+  /** What the page installs for it, such as `graphql@16`. */
+  readonly installed: readonly string[];
+  readonly code: string;
+}
 
-function recipesOf(page: string): [name: string, code: string][] {
+/** Packages that each application of the page has. */
+const GIVEN: Readonly<Record<string, readonly string[]>> = {
+  nestjs: ['@nestjs/common', '@nestjs/core', '@nestjs/platform-express', 'reflect-metadata', 'rxjs'],
+};
+
+const recipes = (): Recipe[] => PAGES.flatMap(recipesOf);
+
+function recipesOf(page: string): Recipe[] {
   const text = readFileSync(join(root, 'docs', `${page}.md`), 'utf8');
-  return [...text.matchAll(/^## ([\w ]+): .*\n[\s\S]*?^```ts recipe\n([\s\S]*?)^```/gm)].map(
-    ([, name = '', code = '']) => [name.toLowerCase().replaceAll(' ', '-'), code],
+  return [...text.matchAll(/^## ([\w ]+): .*\n([\s\S]*?)^```ts recipe\n([\s\S]*?)^```/gm)].map(
+    ([, name = '', before = '', code = '']) => {
+      const [, line] = /^npm install (.*)$/m.exec(before) ?? /^npm install (.*)$/m.exec(text) ?? [];
+      const installed = [...(line ?? '').split(' '), ...(GIVEN[page] ?? [])];
+      return { name: name.toLowerCase().replaceAll(' ', '-'), installed, code };
+    },
   );
 }
+
+/** Links packages of test/neighbours/recipes into a folder, so that there is one copy of graphql. */
+function link(names: readonly string[], target: string): void {
+  for (const name of names) {
+    mkdirSync(join(target, 'node_modules', dirname(name)), { recursive: true });
+    symlinkSync(join(packages, name), join(target, 'node_modules', name));
+  }
+}
+
+const nameOf = (specifier: string): string => specifier.replace(/(?<=.)@.*/, '');
+const versionIn = (name: string): string =>
+  JSON.parse(readFileSync(join(packages, name, 'package.json'), 'utf8')).version;
 
 /** Writes each recipe as JavaScript, and returns what the compiler says. */
 function compile(): string {
@@ -90,17 +118,13 @@ async function startKafka(): Promise<{ KAFKA_BROKER?: string; stop(): void }> {
 beforeAll(async () => {
   // All packages are found in one folder, so that there is one copy of graphql.
   unpack(pack(), folder);
-  const modules = join(folder, 'node_modules');
-  for (const name of readdirSync(packages).filter((entry) => !entry.startsWith('.'))) {
-    if (!name.startsWith('@')) symlinkSync(join(packages, name), join(modules, name));
-    else {
-      mkdirSync(join(modules, name), { recursive: true });
-      for (const each of readdirSync(join(packages, name)))
-        symlinkSync(join(packages, name, each), join(modules, name, each));
-    }
-  }
+  const names = readdirSync(packages).filter((entry) => !entry.startsWith('.'));
+  const withScopes = names.flatMap((name) =>
+    name.startsWith('@') ? readdirSync(join(packages, name)).map((each) => `${name}/${each}`) : [name],
+  );
+  link(withScopes, folder);
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
-  for (const [name, code] of recipes()) writeFileSync(join(folder, `${name}.mts`), code);
+  for (const { name, code } of recipes()) writeFileSync(join(folder, `${name}.mts`), code);
   cpSync(join(__dirname, 'recipes', 'exercise.mjs'), join(folder, 'exercise.mjs'));
   compilation = compile();
   // Grafast needs Node 22.
@@ -132,7 +156,7 @@ it('the recipes compile', () => {
 });
 
 it('docs/recipes.md has a recipe for each package of its table', () => {
-  expect(recipesOf('recipes').map(([name]) => name)).toEqual([
+  expect(recipesOf('recipes').map(({ name }) => name)).toEqual([
     'query-complexity',
     'limits',
     'permissions',
@@ -143,6 +167,47 @@ it('docs/recipes.md has a recipe for each package of its table', () => {
     'kafka',
   ]);
 });
+
+/** Recipes that connect to a server when they are imported. */
+const CONNECTING = ['databases', 'events', 'kafka'];
+
+it.each(recipes().map((recipe) => [recipe.name, recipe] as const))(
+  'the recipe %s needs only the packages that its page installs, also on Node 24',
+  (name, { installed }) => {
+    const alone = scratchFolder();
+    link(installed.map(nameOf).filter((each) => each !== 'espalier'), alone);
+    symlinkSync(join(folder, 'node_modules', 'espalier'), join(alone, 'node_modules', 'espalier'));
+    const code = readFileSync(join(folder, `${name}.mjs`), 'utf8');
+    const imports = code.match(/^import [^;]*;$/gm) ?? [];
+    writeFileSync(
+      join(alone, 'index.mjs'),
+      `${CONNECTING.includes(name) ? imports.join('\n') : code}\nprocess.exit();\n`,
+    );
+    const env = { ...process.env, NODE_ENV: 'production' };
+    const { status, stderr } = spawnSync(nodeOf(24), ['index.mjs'], { cwd: alone, env, encoding: 'utf8' });
+    rmSync(alone, { recursive: true, force: true });
+    expect([status, stderr]).toEqual([0, expect.not.stringMatching(/Error/)]);
+  },
+);
+
+it.each(recipes().map((recipe) => [recipe.name, recipe] as const))(
+  'npm installs what the page names for the recipe %s: releases, which accept its graphql',
+  (_name, { installed }) => {
+    // Without a version npm takes the newest one.
+    const major = installed.includes('graphql@16') ? 16 : 17;
+    for (const specifier of installed.filter((each) => !['espalier', 'graphql'].includes(nameOf(each)))) {
+      const name = nameOf(specifier);
+      const version = versionIn(name);
+      // A prerelease is none of the versions that npm chooses by itself.
+      expect(specifier).toBe(version.includes('-') ? `${name}@${version}` : name);
+      const { peerDependencies = {} } = JSON.parse(
+        readFileSync(join(packages, name, 'package.json'), 'utf8'),
+      ) as { peerDependencies?: Record<string, string> };
+      const range = peerDependencies['graphql'] ?? `${major}`;
+      expect([name, range]).toEqual([name, expect.stringMatching(new RegExp(`(?<![.\\d])${major}\\b`))]);
+    }
+  },
+);
 
 it('graphql-query-complexity limits operations by the values of their variables', () => {
   expect(results['query-complexity']).toEqual([

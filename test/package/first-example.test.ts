@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { createClient } from 'graphql-ws';
 import WebSocket from 'ws';
@@ -20,7 +21,8 @@ const [, command = ''] = /^Save this as `\S+` and run `(.*)`:$/m.exec(text) ?? [
 const LISTEN = `const { Server } = require('node:net');
 const { listen } = Server.prototype;
 Server.prototype.listen = function () {
-  return listen.call(this, 0, '127.0.0.1', () => process.send(this.address().port));
+  const port = Number(process.env.PORT ?? 0);
+  return listen.call(this, port, '127.0.0.1', () => process.send(this.address().port));
 };`;
 
 const folder = scratchFolder();
@@ -66,3 +68,20 @@ it.each(TEST_ALL ? [20, 22, 24, 26] : [here])(
     await client.dispose();
   },
 );
+
+it('the first example of README.md ends with the error and announces no URL if its port is in use', async () => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const { port } = other.address() as AddressInfo;
+  child = spawn(process.execPath, ['--require', './listen.cjs', name], {
+    cwd: folder,
+    env: { ...process.env, PORT: `${port}` },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (data) => (output += data));
+  const [code] = await once(child, 'close');
+  other.close();
+  expect([code, output]).toEqual([1, expect.stringContaining('EADDRINUSE')]);
+  expect(output).not.toContain('localhost:3000');
+});

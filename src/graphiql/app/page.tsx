@@ -266,6 +266,9 @@ function select({ name, type }: GraphQLField<unknown, unknown>): string | undefi
   return [`  ${name} {`, ...lines, '  }'].join('\n');
 }
 
+/** The fields that need no argument and are not deprecated. */
 function callable(type: Pick<GraphQLObjectType, 'getFields'>): GraphQLField<unknown, unknown>[] {
-  return Object.values(type.getFields()).filter(({ args }) => !args.some(isRequiredArgument));
+  return Object.values(type.getFields()).filter(
+    ({ args, deprecationReason }) => deprecationReason == null && !args.some(isRequiredArgument),
+  );
 }
