@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 
@@ -11,22 +11,18 @@ const GROUPS = [
     test: /[\\/]src[\\/](diagnostics|http|options)[\\/]|[\\/]src[\\/]pubsub[\\/]cursor\.ts|rolldown[\\/]runtime/,
   },
   { name: 'lib/static', test: /[\\/]src[\\/]static[\\/]/ },
-  // The stores, and the commands of Redis. The rest of the response cache belongs to the API.
+  // The stores, and the connections to Redis. The rest of the response cache belongs to the API.
   {
     name: 'lib/cache',
-    test: /[\\/]src[\\/](redis[\\/](clients|commands|connection)\.ts|cache[\\/](invalidations|memory-store|redis-store|store)\.ts)/,
+    test: /[\\/]src[\\/](redis[\\/]|cache[\\/](invalidations|memory-store|redis-store|store)\.ts)/,
   },
   { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]/ },
   {
     name: 'lib/graphql',
-    test: /[\\/]src[\\/](auth|cache|compress|core|cost|cursors|engine|execution|graphiql|graphql|live|streams|uploads|usage)[\\/]|[\\/]idempotency[\\/](directive|options)\.ts/,
+    test: /[\\/]src[\\/](auth|cache|compress|core|cost|cursors|engine|execution|graphiql|graphql|idempotency|live|streams|uploads|usage)[\\/]/,
   },
   // What espalier/pubsub and espalier/postgres share.
   { name: 'lib/pubsub', test: /[\\/]src[\\/]pubsub[\\/](history|transport)\.ts/ },
-  // Loaded with the first connection to Redis.
-  { name: 'lib/redis', test: /[\\/]src[\\/]redis[\\/](cluster|connect|node-redis)\.ts/ },
-  // Loaded when a handler has the option `idempotency`.
-  { name: 'lib/idempotency', test: /[\\/]src[\\/]idempotency[\\/](keys|mutations)\.ts/ },
 ];
 
 /** Writes each entry of middleware/ as an ES and as a CommonJS module, and the command as one ES module, not minified. */
@@ -37,7 +33,7 @@ export async function bundle(root, entries, folder) {
     ['esm', 'mjs'],
     ['cjs', 'cjs'],
   ]) {
-    const plugins = [linkToVersion(version), format === 'cjs' ? requireLazily() : getNodeModules()];
+    const plugins = [importPackages(), linkToVersion(version), format === 'cjs' ? requireGraphql() : getNodeModules()];
     await write(
       { cwd: root, input, plugins },
       {
@@ -52,9 +48,10 @@ export async function bundle(root, entries, folder) {
       },
     );
   }
+  writePackages(root, folder);
   // As another entry of the same build it would double the entries, each with a file that only exports the other one.
   await write(
-    { cwd: root, input: join(root, 'src/cli/main.ts'), plugins: [linkToVersion(version), getNodeModules()] },
+    { cwd: root, input: join(root, 'src/cli/main.ts'), plugins: [importPackages(), linkToVersion(version), getNodeModules()] },
     {
       dir: folder,
       entryFileNames: 'cli.mjs',
@@ -117,35 +114,34 @@ function getNodeModules() {
   };
 }
 
-// Imports that a CommonJS module requires instead: tools that know CommonJS only, such as Jest, cannot load an ES module.
-const REQUIRED = {
-  '#graphiql': 'require("#graphiql")',
-  graphql: 'require("graphql")',
-  'graphql-ws': 'require("graphql-ws")',
-  debug: '{ default: require("debug") }',
-  'lru-cache': 'require("lru-cache")',
-  etag: '{ default: require("etag") }',
-  multer: '{ default: require("multer") }',
-  send: '{ default: require("send") }',
-  ws: 'require("ws")',
-};
+const PACKAGES = 'src/diagnostics/packages.ts';
 
-/** Turns these dynamic imports into calls of `require`. */
-function requireLazily() {
-  const missing = new Set(Object.keys(REQUIRED));
+/**
+ * Writes the module that loads packages when a middleware is created, as CommonJS with calls of `require` that bundlers
+ * follow (the condition `module` of package.json), and for Node as an ES module: an ES module that imports a CommonJS
+ * module loads Node's parser of such modules.
+ */
+function writePackages(root, folder) {
+  const source = readFileSync(join(root, PACKAGES), 'utf8');
+  const [, members] = /export const packages: Packages = (\{.*?\n\});/s.exec(source);
+  const create = "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);\n";
+  writeFileSync(join(folder, 'packages.cjs'), `'use strict';\nexports.packages = ${members};\n`);
+  writeFileSync(join(folder, 'packages.mjs'), `${create}export const packages = ${members};\n`);
+}
+
+/** Lets all chunks import that module. */
+function importPackages() {
   return {
-    name: 'require-lazily',
-    renderChunk(code) {
-      let replaced = code;
-      for (const [name, value] of Object.entries(REQUIRED)) {
-        if (!code.includes(`import("${name}")`)) continue;
-        replaced = replaced.replaceAll(`import("${name}")`, `Promise.resolve().then(() => (${value}))`);
-        missing.delete(name);
-      }
-      return replaced === code ? null : replaced;
-    },
-    generateBundle() {
-      if (missing.size > 0) throw new Error(`not imported: ${[...missing].join(', ')}`);
-    },
+    name: 'import-packages',
+    resolveId: (id) => (/[\\/]packages\.ts$/.test(id) ? { id: '#packages', external: true } : null),
+  };
+}
+
+/** Tools that know CommonJS only, such as Jest, cannot load an ES module. */
+function requireGraphql() {
+  return {
+    name: 'require-graphql',
+    renderChunk: (code) =>
+      code.replaceAll('import("graphql")', 'Promise.resolve().then(() => require("graphql"))'),
   };
 }

@@ -1,9 +1,8 @@
 import { isAscii } from 'node:buffer';
 import type { LRUCache } from 'lru-cache';
-import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';
+import { packages } from '../diagnostics/packages.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
-import { LazyPackage } from '../http/lazy-package.ts';
 import { ALL_TAGS } from './invalidations.ts';
 
 /** The largest entry, as a fraction of the store. */
@@ -23,35 +22,35 @@ interface Item {
 
 /** Responses in the memory of the process, bounded in bytes. The least recently used ones are removed first. */
 export class MemoryStore implements CacheStore {
-  #items: LRUCache<string, Item> | undefined;
-  readonly #package: LazyPackage<typeof import('lru-cache')>;
+  readonly #items: LRUCache<string, Item>;
   readonly #byTag = new Map<string, Item | Set<Item>>();
   readonly #log = new InvalidationLog();
-  readonly #maxBytes: number;
   readonly #maxEntryBytes: number;
   /** The difference between the clock and the running time of the process. */
   #offset = Number.NEGATIVE_INFINITY;
 
   constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
     this.#maxEntryBytes = Math.max(1, Math.floor(maxBytes * SHARE));
-    this.#package = new LazyPackage(() => import('lru-cache'));
-    this.#package.preload();
+    const { LRUCache: Items } = packages.lruCache();
+    this.#items = new Items({
+      maxSize: maxBytes,
+      maxEntrySize: this.#maxEntryBytes,
+      dispose: (item: Item) => this.#unlink(item),
+    });
     const read = () => ({ entries: this.size, bytes: this.bytes, maxBytes });
     registerGauge(this, { kind: 'responses', read });
   }
 
   get size(): number {
-    return this.#items?.size ?? 0;
+    return this.#items.size;
   }
 
   /** The bytes that the entries are estimated to retain. */
   get bytes(): number {
-    return this.#items?.calculatedSize ?? 0;
+    return this.#items.calculatedSize;
   }
 
-  get(key: string): MaybePromise<CacheLookup> {
-    if (this.#items === undefined) return this.#open().then(() => this.get(key));
+  get(key: string): CacheLookup {
     const now = Date.now();
     this.#checkClock(now);
     const item = this.#items.get(key);
@@ -63,7 +62,7 @@ export class MemoryStore implements CacheStore {
   }
 
   set(key: string, entry: CacheEntry, version: number | string): boolean {
-    if (this.#items === undefined || typeof version !== 'number') return false;
+    if (typeof version !== 'number') return false;
     if (!this.#log.isCurrent(entry.policy.tags, version)) return false;
     const size = sizeOf(key, entry);
     if (size > this.#maxEntryBytes) return false;
@@ -78,14 +77,14 @@ export class MemoryStore implements CacheStore {
   invalidate(tags: readonly string[]): void {
     this.#log.add(tags);
     if (tags.includes(ALL_TAGS)) {
-      this.#items?.clear();
+      this.#items.clear();
       this.#byTag.clear();
       return;
     }
     for (const tag of tags) {
       const linked = this.#byTag.get(tag);
-      if (linked instanceof Set) for (const { key } of linked) this.#items?.delete(key);
-      else if (linked !== undefined) this.#items?.delete(linked.key);
+      if (linked instanceof Set) for (const { key } of linked) this.#items.delete(key);
+      else if (linked !== undefined) this.#items.delete(linked.key);
     }
   }
 
@@ -97,16 +96,6 @@ export class MemoryStore implements CacheStore {
     const offset = now - performance.now();
     if (offset < this.#offset - MAX_CLOCK_ERROR) this.invalidate([ALL_TAGS]);
     this.#offset = offset;
-  }
-
-  /** Uses the package when it is loaded. */
-  async #open(): Promise<void> {
-    const { LRUCache: Items } = await this.#package.load();
-    this.#items ??= new Items<string, Item>({
-      maxSize: this.#maxBytes,
-      maxEntrySize: this.#maxEntryBytes,
-      dispose: (item) => this.#unlink(item),
-    });
   }
 
   /** Most tags have one entry, and need no set. */

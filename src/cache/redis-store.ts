@@ -19,7 +19,7 @@ import {
 } from '../options/rules.ts';
 import { REDIS_STORE_OPTIONS } from '../options/scopes.ts';
 import { isReplyError, redisRule } from '../redis/clients.ts';
-import type { RedisTarget } from '../redis/connect.ts';
+import { createLine, type RedisTarget } from '../redis/connect.ts';
 import { RedisConnection, TIMEOUTS } from '../redis/connection.ts';
 import { ALL_TAGS, delay, normalTag } from './invalidations.ts';
 import { byteStores } from './store.ts';
@@ -222,7 +222,6 @@ class RedisStore implements PublicStore {
   }
 
   async #connect(target: RedisTarget): Promise<RedisConnection> {
-    const { createLine } = await import('../redis/connect.ts');
     const connection: RedisConnection = new RedisConnection(await createLine(target), target, {
       ready: () => void this.#identify(connection),
       closed: () => {

@@ -1,4 +1,5 @@
 import type { ErrorDetails } from '../../types/graphql.ts';
+import { packages } from './packages.ts';
 
 /** The option `onError`: a function, `false` for no reports, or undefined to log them. */
 export type OnError = false | ((error: unknown, details: ErrorDetails) => unknown) | undefined;
@@ -270,23 +271,17 @@ function createLogger(area: string): Logger {
   return (format, ...given) => {
     if (process.env['DEBUG'] === undefined) return;
     const values = given.map((value) => (typeof value === 'string' ? printable(value) : value));
-    if (write !== undefined) {
+    try {
+      write ??= packages.debug()(area);
       write(format, ...values);
-      return;
+    } catch {
+      // The variable was set while the process had no free descriptor.
     }
-    loadDebug()
-      .then(({ default: createDebug }) => {
-        write ??= createDebug(area);
-        write(format, ...values);
-      })
-      // Without the package there is no debug output.
-      .catch(() => {});
   };
 }
 
-const loadDebug = () => import('debug');
 // The first line may be about a request, for which the process may have no free descriptor.
-if (process.env['DEBUG'] !== undefined) loadDebug().catch(() => {});
+if (process.env['DEBUG'] !== undefined) packages.debug();
 
 /** The members of a thrown value that reports contain. */
 interface ErrorFacts {

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise } from '../../types/connect.ts';
 import type { GraphiQLOption } from '../../types/graphiql.ts';
-import { LazyPackage } from '../http/lazy-package.ts';
 import { createNegotiator } from '../http/negotiation.ts';
 import { addVary, type Headers, NO_STORE, type Reply, writeReply } from '../http/reply.ts';
 import { pathOf, withoutSlash } from '../http/routing.ts';
@@ -36,8 +35,7 @@ type IsEnabled = (req: ConnectRequest, res: ServerResponse) => MaybePromise<Grap
 export function createGraphiQL(option: GraphiQLOption): GraphiQLHandler | undefined {
   if (option === false) return undefined;
   const isEnabled = createIsEnabled(option);
-  const files = new LazyPackage(() => loadAssets(typeof option === 'function' ? 'private' : 'public'));
-  files.preload();
+  const assets = loadAssets(typeof option === 'function' ? 'private' : 'public');
   const renderers = new WeakMap<GraphiQLSettings, Renderer>();
   const negotiate = createNegotiator(['application/json', 'application/graphql-response+json', 'text/html']);
 
@@ -49,26 +47,20 @@ export function createGraphiQL(option: GraphiQLOption): GraphiQLHandler | undefi
     addVary(res, 'Accept');
     const path = pathOf(req.originalUrl ?? req.url);
     const filesUnreachable = routed && !matchesBelow(req, `${FILES}/file.js`);
-    const reply = filesUnreachable ? exactRouteError(path) : await pageReply(settings, path);
+    const reply = filesUnreachable ? exactRouteError(path) : pageReply(settings, path);
     writeReply(req, res, reply);
     return true;
   }
 
-  async function pageReply(settings: GraphiQLSettings, path: string): Promise<Reply> {
-    const render = await rendererFor(settings);
+  function pageReply(settings: GraphiQLSettings, path: string): Reply {
+    const render = getOrCreate(renderers, settings, () => pageRenderer(settings, assets().page));
     const nonce = randomBytes(16).toString('base64');
     return { status: 200, headers: pageHeaders(settings, nonce), body: render(filesBase(path), nonce) };
   }
 
-  async function rendererFor(settings: GraphiQLSettings): Promise<Renderer> {
-    const { page } = await files.load();
-    return getOrCreate(renderers, settings, () => pageRenderer(settings, page));
-  }
-
   async function sendFile(req: ConnectRequest, res: ServerResponse, name: string) {
     const allowed = (await isEnabled(req, res)) !== undefined;
-    const { send } = await files.load();
-    await send(req, res, allowed ? name : undefined);
+    await assets().send(req, res, allowed ? name : undefined);
     return true;
   }
 

@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gzip } from 'node:zlib';
+import { packages } from '../diagnostics/packages.ts';
 import { checkPreconditions } from '../http/conditions.ts';
 import { parseAcceptEncoding } from '../http/negotiation.ts';
-import { NO_STORE, type Reply, writeReply } from '../http/reply.ts';
+import { codeOf, isResourceError, NO_STORE, type Reply, writeReply } from '../http/reply.ts';
 import type { GraphiQLSettings } from './options.ts';
 
 /** The folder below the page from which its files are served. */
@@ -120,28 +121,32 @@ type Coding = 'br' | 'gzip' | 'identity';
 
 const CODINGS: readonly Coding[] = ['br', 'gzip', 'identity'];
 
-/** Loads the list of built files. `scope` determines whether shared caches may store them. */
-export async function loadAssets(scope: 'public' | 'private'): Promise<GraphiQLAssets> {
-  const { page, files } = await importFiles();
+/**
+ * Loads the list of built files. `scope` determines whether shared caches may store them. The function that it returns
+ * throws in a clone of the repository without the files.
+ */
+export function loadAssets(scope: 'public' | 'private'): () => GraphiQLAssets {
+  let built: ReturnType<typeof packages.graphiql>;
+  try {
+    built = packages.graphiql();
+  } catch (cause) {
+    if (codeOf(cause) !== 'MODULE_NOT_FOUND') throw cause;
+    const message =
+      'The files of GraphiQL are missing. In a clone of the repository, run `npm run build` first';
+    return () => {
+      throw new Error(message, { cause });
+    };
+  }
+  const { page, files } = built;
   const assets = new Map(Object.entries(files).map(([name, file]) => [name, new Asset(file, scope)]));
-  return {
+  const all: GraphiQLAssets = {
     page,
     async send(req, res, name) {
       const asset = name === undefined ? undefined : assets.get(name);
       writeReply(req, res, asset === undefined ? NOT_FOUND : await asset.reply(req));
     },
   };
-}
-
-async function importFiles() {
-  try {
-    return await import('#graphiql');
-  } catch (cause) {
-    throw new Error(
-      'The files of GraphiQL are missing. In a clone of the repository, run `npm run build` first',
-      { cause },
-    );
-  }
+  return () => all;
 }
 
 // This policy applies to workers and to files that are opened directly.
@@ -173,7 +178,13 @@ class Asset {
   async reply({ headers: request }: IncomingMessage): Promise<Reply> {
     const coding = bestCoding(request['accept-encoding']);
     if (coding === undefined) return NOT_ACCEPTABLE;
-    const { body, etag } = await this.#encoded(coding);
+    const encoded = await this.#encoded(coding).catch((error: unknown) => {
+      // A file is read when it is requested first, for which the process may have no free descriptor.
+      if (!isResourceError(error)) throw error;
+      return undefined;
+    });
+    if (encoded === undefined) return UNAVAILABLE;
+    const { body, etag } = encoded;
     const headers = { ...this.#headers, etag };
     const result = checkPreconditions(request, { tag: etag, modified: undefined });
     if (result === 'not-modified') return { status: 304, headers, body: undefined };
@@ -222,6 +233,11 @@ async function recode(brotli: Buffer, coding: Coding): Promise<Buffer> {
 }
 
 const TEXT = { ...NO_STORE, 'content-type': 'text/plain; charset=utf-8' };
+const UNAVAILABLE: Reply = {
+  status: 503,
+  headers: { ...TEXT, 'retry-after': '5' },
+  body: 'Service Unavailable',
+};
 const NOT_FOUND: Reply = { status: 404, headers: TEXT, body: 'Not Found' };
 const PRECONDITION_FAILED: Reply = { status: 412, headers: TEXT, body: 'Precondition Failed' };
 const NOT_ACCEPTABLE: Reply = {

@@ -1,7 +1,6 @@
 import { GraphQLSchema, type ValidationRule } from 'graphql';
 import type { RedisSource } from '../../types/redis.ts';
 import type { EngineSettings } from '../execution/types.ts';
-import { LazyPackage } from '../http/lazy-package.ts';
 import {
   closest,
   delay,
@@ -15,12 +14,12 @@ import {
   type Rules,
   resolveOptions,
   rule,
-  settle,
   wrongOption,
 } from '../options/rules.ts';
 import { IDEMPOTENCY_OPTIONS } from '../options/scopes.ts';
 import { redisRule } from '../redis/clients.ts';
 import { rootFieldsOnly, withDirective } from './directive.ts';
+import { IdempotentMutations } from './mutations.ts';
 
 /** The option `idempotency` after checks, with defaults filled in. */
 export interface IdempotencySettings {
@@ -58,7 +57,7 @@ export interface Idempotency {
 }
 
 /**
- * Checks the option `idempotency`. The code that uses keys is loaded with the first handler that has the option.
+ * Checks the option `idempotency`.
  *
  * @throws TypeError (code `ERR_OPTION`).
  */
@@ -72,19 +71,14 @@ export function createIdempotency(
     throw wrongOption(IDEMPOTENCY_OPTIONS, 'user', undefined, rules.user.accepted);
   }
   if (schema instanceof GraphQLSchema) assertRequired(settings, schema);
-  const mutations = new LazyPackage(async () => {
-    const { IdempotentMutations } = await import('./mutations.ts');
-    return new IdempotentMutations(settings, report);
-  });
-  mutations.preload();
+  const mutations = new IdempotentMutations(settings, report);
   return {
     withDirective,
     rule: rootFieldsOnly,
     idempotent: (prepared, { formatErrors }) => {
       if (prepared.operation.operation !== 'mutation') return prepared.execute;
       const mutation = { prepared, formatErrors };
-      return (inputs) =>
-        settle(mutations.value ?? mutations.load(), (loaded) => loaded.execute(mutation, inputs));
+      return (inputs) => mutations.execute(mutation, inputs);
     },
   };
 }

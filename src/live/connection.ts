@@ -38,6 +38,7 @@ import {
   type Acceptance,
   createSession,
   FORBIDDEN,
+  type GraphQLWsProtocol,
   INIT_TIMEOUT,
   type MessageSettings,
   type OperationPayload,
@@ -72,6 +73,7 @@ export interface ConnectionSettings extends EndpointSettings {
 export interface ConnectionServices extends OperationServices {
   readonly settings: ConnectionSettings;
   readonly messages: MessageSettings;
+  readonly protocol: GraphQLWsProtocol;
   readonly scheduler: FlushScheduler;
   readonly timer: IntervalTimer;
   readonly context: ContextPolicy;

@@ -4,11 +4,11 @@ import type { CloseCode } from 'graphql-ws';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import { readReference } from '../core/document-id.ts';
 import { debug, readError } from '../diagnostics/logging.ts';
+import type { packages } from '../diagnostics/packages.ts';
 import { isTimeout } from '../execution/deadline.ts';
 import { isGraphQLError } from '../execution/graphql-error.ts';
 import type { GraphQLParams } from '../execution/types.ts';
 import { assertJsonTextWithinLimits } from '../http/body.ts';
-import { LazyPackage } from '../http/lazy-package.ts';
 import { HttpError } from '../http/reply.ts';
 import { isObject } from '../options/rules.ts';
 import type { Connection } from './connection.ts';
@@ -17,10 +17,9 @@ import { estimateMemory } from './operation.ts';
 /**
  * The package graphql-ws, whose `validateMessage` checks the messages of graphql-transport-ws. Its server (`makeServer`)
  * is not used: it supports one of our two subprotocols, parses each message again, keeps each message until its
- * operation ends, and sends every result through several promises; `Session` replaces it. Loaded when the first server
- * attaches or the first socket is opened.
+ * operation ends, and sends every result through several promises; `Session` replaces it.
  */
-export const graphqlWs: LazyPackage<typeof GraphQLWs> = new LazyPackage(() => import('graphql-ws'));
+export type GraphQLWsProtocol = ReturnType<typeof packages.graphqlWs>;
 
 /** A close code with its reason. The reasons equal those of graphql-ws, since clients log them. */
 interface Closure {
@@ -134,24 +133,8 @@ class GraphQLTransportWsSession extends Session {
   readonly name = 'graphql-transport-ws';
   readonly resultType = 'next';
 
-  /** Handles the message when graphql-ws is loaded. */
   protected handle(value: unknown): void {
-    if (graphqlWs.value !== undefined) {
-      this.#handleValid(value, graphqlWs.value);
-      return;
-    }
-    graphqlWs
-      .load()
-      .then((loaded) => {
-        if (this.state !== 'closed') this.#handleValid(value, loaded);
-      })
-      .catch((error: unknown) => {
-        this.connection.reportError(error);
-        this.closeSocket(INTERNAL_ERROR);
-      });
-  }
-
-  #handleValid(value: unknown, { MessageType, validateMessage }: typeof GraphQLWs): void {
+    const { MessageType, validateMessage } = this.connection.services.protocol;
     const message = validMessage(value, validateMessage);
     switch (message?.type) {
       case MessageType.ConnectionInit:

@@ -6,13 +6,12 @@ import type { WebSocketServer } from 'ws';
 import type { Middleware } from '../../types/connect.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import { debug, isDevelopment, noteHidden } from '../diagnostics/logging.ts';
-import { LazyPackage } from '../http/lazy-package.ts';
+import { packages } from '../diagnostics/packages.ts';
 import { toError } from '../http/reply.ts';
 import { isOwnOrigin, publicHostOf, type Settings } from '../http/routing.ts';
 import { assertSync, isThenable } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { agreedOffer } from './deflate.ts';
-import { graphqlWs } from './protocols.ts';
 import {
   createUpgradeResponse,
   destroyWhenWritten,
@@ -37,10 +36,10 @@ export class UpgradeHandler {
   readonly #target: WebSocketEndpoint;
   readonly #settings: UpgradeSettings;
   readonly #isDevelopment = isDevelopment();
-  readonly #handshakes: LazyPackage<WebSocketServer>;
+  readonly #handshakes: WebSocketServer;
   /** The functions that stop waiting for the middleware of an upgrade. */
   readonly #waiting = new Set<() => void>();
-  /** Upgrades that wait for middleware or for the packages. */
+  /** Upgrades that wait for middleware. */
   #pending = 0;
   #isClosed = false;
 
@@ -49,8 +48,7 @@ export class UpgradeHandler {
     this.#target = target;
     this.#settings = settings;
     const { subscriptionProtocols } = target.settings;
-    this.#handshakes = new LazyPackage(() => loadWebSocketServer(settings, subscriptionProtocols));
-    this.#handshakes.preload();
+    this.#handshakes = createWebSocketServer(settings, subscriptionProtocols);
   }
 
   readonly handle: UpgradeListener = (req, socket, head) => {
@@ -110,27 +108,7 @@ export class UpgradeHandler {
     );
   }
 
-  /** Handshakes that arrive before the packages are loaded wait. */
   #accept(req: IncomingMessage, socket: Duplex, head: Buffer): void {
-    if (this.#handshakes.value !== undefined) {
-      this.#shakeHands(this.#handshakes.value, req, socket, head);
-      return;
-    }
-    this.#pending++;
-    this.#handshakes.load().then(
-      (server) => {
-        this.#pending--;
-        if (!socket.destroyed) this.#shakeHands(server, req, socket, head);
-      },
-      (error) => {
-        this.#pending--;
-        socket.destroy();
-        this.#target.reportError(error, req);
-      },
-    );
-  }
-
-  #shakeHands(server: WebSocketServer, req: IncomingMessage, socket: Duplex, head: Buffer): void {
     if (this.#isClosed) {
       this.#reject(req, socket, 503, CLOSING);
       return;
@@ -141,7 +119,9 @@ export class UpgradeHandler {
       req.headers['sec-websocket-extensions'] = agreedOffer(req.headers['sec-websocket-extensions']);
     }
     try {
-      server.handleUpgrade(req, socket, head, (websocket) => this.#target.open(websocket, req, socket, open));
+      this.#handshakes.handleUpgrade(req, socket, head, (websocket) =>
+        this.#target.open(websocket, req, socket, open),
+      );
     } catch (error) {
       // Another listener has upgraded the same socket.
       debug.subscriptions('upgrade of %s failed: %O', req.url, error);
@@ -343,13 +323,11 @@ function isApp(listener: unknown): listener is ExpressApp {
 }
 
 /** Creates the server that performs the WebSocket handshakes. */
-async function loadWebSocketServer(
+function createWebSocketServer(
   { limits, perMessageDeflate }: UpgradeSettings,
   protocols: readonly SubscriptionProtocol[],
-): Promise<WebSocketServer> {
-  // Loading them takes longer than the rest of the package without graphql.
-  const [{ WebSocketServer }] = await Promise.all([import('ws'), graphqlWs.load()]);
-  return new WebSocketServer({
+): WebSocketServer {
+  return new (packages.ws().WebSocketServer)({
     noServer: true,
     clientTracking: false,
     maxPayload: limits.messageBytes,

@@ -13,6 +13,7 @@ import { coreOf, createContextFactory, createCore, type GraphQLCore } from '../c
 import { onErrorRule, resolveCoreOptions } from '../core/options.ts';
 import { hasHandler, schemaHint } from '../core/schema.ts';
 import { noteBareSchema, noteServerWithoutSockets, type OnError } from '../diagnostics/logging.ts';
+import { packages } from '../diagnostics/packages.ts';
 import { addPart } from '../http/server-parts.ts';
 import { delay, isCount, isFunction, optionError, resolveOptions, wrongArgument } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
@@ -157,6 +158,7 @@ export class WebSocketEndpoint extends LiveEndpoint {
     this.#services = {
       core,
       settings,
+      protocol: packages.graphqlWs(),
       messages: { maxVariables: core.maxVariables, acceptsIds: core.documents !== undefined },
       scheduler,
       timer,

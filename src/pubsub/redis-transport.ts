@@ -11,6 +11,7 @@ import type { RedisSource } from '../../types/redis.ts';
 import { isString } from '../options/rules.ts';
 import { isReplyError, type RedisCommand } from '../redis/clients.ts';
 import { RedisScript } from '../redis/commands.ts';
+import { createLine, createMessageLine } from '../redis/connect.ts';
 import { type ConnectionTimeouts, isRefusal, RedisConnection } from '../redis/connection.ts';
 import { type HistoryLimits, IDLE_MILLISECONDS, START } from './history.ts';
 import { type Confirmation, createConfirmation, refusal } from './transport.ts';
@@ -147,7 +148,6 @@ export class RedisTransport implements EventTransport {
     const { error } = this.#events;
     const timeouts = this.#settings;
     const target = { redis: this.#redis, ...timeouts, owner: 'createPubSub' };
-    const { createLine, createMessageLine } = await import('../redis/connect.ts');
     const commands = await createLine(target);
     const { sharded } = timeouts;
     const messages = await createMessageLine(target, commands, {

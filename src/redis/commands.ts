@@ -12,6 +12,7 @@ import {
   sendToIoredis,
   sendToNodeRedis,
 } from './clients.ts';
+import { connectShared } from './connect.ts';
 
 const notConnected = (reason: string): Error => new Error(`Redis is not connected: ${reason}`);
 
@@ -46,7 +47,7 @@ function sharedCommands(redis: string | RedisLogin): RedisCommands {
   const known = shared.get(redis);
   if (known !== undefined) return known;
   let opened: RedisCommands | undefined;
-  const opening = import('./connect.ts').then(({ connectShared }) => connectShared(redis));
+  const opening = connectShared(redis);
   opening.then(
     (connection) => {
       opened = connection;

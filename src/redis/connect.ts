@@ -1,7 +1,9 @@
 import { lookup } from 'node:dns';
+import nodeModule from 'node:module';
 import type { Socket } from 'node:net';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import type { RedisLogin, RedisSource } from '../../types/redis.ts';
+import { codeOf } from '../http/reply.ts';
 import { isString } from '../options/rules.ts';
 import {
   type Ioredis,
@@ -75,7 +77,12 @@ async function lineToUrl(
 }
 
 async function loadClient({ owner }: Pick<RedisTarget, 'owner'>): Promise<typeof Redis> {
-  // The `try` lets bundlers build an application without it because it uses no URL of a Redis.
+  try {
+    return nodeModule.createRequire(import.meta.url)('ioredis').Redis;
+  } catch (error) {
+    if (codeOf(error) !== 'MODULE_NOT_FOUND') throw error;
+  }
+  // In a bundle. The `try` lets bundlers build an application without it because it uses no URL of a Redis.
   try {
     return (await import('ioredis')).Redis;
   } catch (cause) {

@@ -2,7 +2,7 @@ import { constants, fstat, fstatSync, open, openSync, read, readSync, type Stats
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { basename, dirname } from 'node:path';
 import { setImmediate } from 'node:timers';
-import { LazyPackage } from '../http/lazy-package.ts';
+import { packages } from '../diagnostics/packages.ts';
 import {
   destroyIncomplete,
   isHttp2,
@@ -140,8 +140,7 @@ export class DiskSender {
     const takesSeveralReads =
       tail === undefined && section !== undefined && section.end - section.start >= MAX_WITHOUT_SEND;
     try {
-      if (takesSeveralReads && sendPackage.value !== undefined)
-        startWithSend(sendPackage.value, request, plan, file, stream);
+      if (takesSeveralReads) startWithSend(request, plan, file, stream);
       else {
         setResponseHeaders(res, status, headers);
         stream();
@@ -180,23 +179,17 @@ function settleFailure(request: FileRequest, error: unknown, retry: () => void):
 // A body of one read is sent without `send`, whose objects would be a tenth of the cost.
 const MAX_WITHOUT_SEND = 512 * 1024;
 
-// The only file that uses the package `send`, for the framing of a single body that takes several reads, if it is loaded:
+// The only file that uses the package `send`, for the framing of a single body that takes several reads:
 // `send` computes the range of the stream, sets Content-Length and Content-Range, and starts the response.
 // The rest is replaced: `send` would stat the path again, later than our check, and would stream from a
 // second descriptor. Its preconditions, ranges, ETag and dates are switched off because they have been
 // evaluated before.
 
-type Send = typeof import('send');
-
 // The members of a request that `send` reads. Without headers it finds neither conditions nor a range.
 const REQUEST = { method: 'GET', headers: {} } as IncomingMessage;
 
-// Not imported statically: loading `send` takes longer than loading the rest of `espalier/static`.
-export const sendPackage: LazyPackage<Send> = new LazyPackage(async () => (await import('send')).default);
-
 /** Starts a response with the whole file or one range of it through `send`, which calls `stream` for the body. */
 function startWithSend(
-  createStream: Send,
   { res, next }: RequestTriple,
   plan: StreamPlan,
   file: OpenFile,
@@ -204,7 +197,7 @@ function startWithSend(
 ): void {
   const { realPath, metadata } = plan.representation;
   const [range] = plan.sections;
-  const sendStream = createStream(REQUEST, `/${encodeURIComponent(basename(realPath))}`, {
+  const sendStream = packages.send()(REQUEST, `/${encodeURIComponent(basename(realPath))}`, {
     root: dirname(realPath),
     dotfiles: 'allow',
     acceptRanges: false,

@@ -2,11 +2,12 @@ import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
+import { packages } from '../diagnostics/packages.ts';
 import { addVary, isResourceError, startedBefore, toError } from '../http/reply.ts';
 import { pathOf } from '../http/routing.ts';
 import { optionError } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
-import { BufferPool, DiskSender, sendPackage } from './body.ts';
+import { BufferPool, DiskSender } from './body.ts';
 import {
   budgetFor,
   type CacheEntry,
@@ -17,7 +18,6 @@ import {
 } from './cache.ts';
 import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
 import { Compressor } from './compress.ts';
-import { etagPackage } from './hash.ts';
 import { KeptFiles } from './keep.ts';
 import { Listings } from './listing.ts';
 import { type LoadOptions, loadFile, stillResolves } from './load.ts';
@@ -106,8 +106,8 @@ const needsDirectory = (option: string): TypeError =>
 /** Creates a handler for the files of a directory or source: it serves those in the cache of the context. */
 function createCacheHandler(context: ServeContext): StaticHandler {
   const { settings, cache, pages } = context;
-  etagPackage.preload();
-  sendPackage.preload();
+  packages.etag();
+  packages.send();
   return (req, res, nextHandler) => {
     const isRead = req.method === 'GET' || req.method === 'HEAD';
     // Most requests are for a cached path in a spelling that needs no decoding: they skip the parser.

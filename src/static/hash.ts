@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { read } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { LazyPackage } from '../http/lazy-package.ts';
+import { packages } from '../diagnostics/packages.ts';
 
 // Hashing a slice blocks the event loop for about 0.2 ms.
 const SLICE = 256 * 1024;
@@ -19,16 +19,9 @@ export async function readBytes(fd: number, size: number): Promise<Buffer | unde
   return body;
 }
 
-// Not imported statically: an ES module that imports a CommonJS package loads Node's parser of such packages.
-export const etagPackage: LazyPackage<typeof import('etag')> = new LazyPackage(
-  async () => (await import('etag')).default,
-);
-
 /** Returns the strong ETag of bytes in memory. */
 export async function etagOfBytes(body: Buffer): Promise<string> {
-  if (body.length > SLICE) return etagOfSlices(body);
-  const etag = etagPackage.value ?? (await etagPackage.load());
-  return etag(body);
+  return body.length > SLICE ? etagOfSlices(body) : packages.etag()(body);
 }
 
 /** Hashes a large body slice by slice, and yields to the event loop between the slices. */

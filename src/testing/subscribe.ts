@@ -4,6 +4,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { OperationResult, SubscribeRequest, SubscriptionResults } from '../../types/testing.ts';
+import { packages } from '../diagnostics/packages.ts';
 import { optionError } from '../options/rules.ts';
 import { SUBSCRIBE_OPTIONS } from '../options/scopes.ts';
 import {
@@ -68,13 +69,13 @@ async function openClient(
       'an Express app has no WebSockets; pass the server of attachSubscriptions(server, handler), which need not listen, or use transport: "event-stream"';
     throw optionError(SUBSCRIBE_OPTIONS, message);
   }
-  await serveWebSockets(target);
+  serveWebSockets(target);
   if (target.server.listenerCount('upgrade') === 0) {
     const message =
       'the server has no WebSockets; call attachSubscriptions(server, handler) before, or use transport: "event-stream"';
     throw optionError(SUBSCRIBE_OPTIONS, message);
   }
-  const { WebSocket } = await import('ws');
+  const { WebSocket } = packages.ws();
   return new WebSocketClient(WebSocket, openConnection(target, request), params, request);
 }
 
@@ -153,10 +154,9 @@ const MAX_PAYLOAD = 1024 * 1024;
 const accepting = new WeakSet<object>();
 
 /** Lets the server of a handler accept WebSockets, as a server with `attachSubscriptions` does. */
-async function serveWebSockets({ server, websocketHandler }: Target): Promise<void> {
+function serveWebSockets({ server, websocketHandler }: Target): void {
   if (websocketHandler === undefined || accepting.has(server)) return;
-  const { WebSocketServer } = await import('ws');
-  if (accepting.has(server)) return;
+  const { WebSocketServer } = packages.ws();
   accepting.add(server);
   const websocketServer = new WebSocketServer({
     noServer: true,

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable, Writable } from 'node:stream';
 import type { ConnectRequest } from '../../types/connect.ts';
+import { packages } from '../diagnostics/packages.ts';
 import { bodyTooLarge } from '../http/body.ts';
 import { HttpError, isAborted } from '../http/reply.ts';
 import { byOption, formatValue } from '../options/rules.ts';
@@ -200,9 +201,8 @@ const BUFFER_BYTES = 256 * 1024;
 
 type Middleware = (req: object, res: object, next: (error: unknown) => void) => void;
 
-/** Loads and configures multer, once per handler. */
-export async function loadMulterParser(limits: FormLimits): Promise<CreateParser> {
-  const { default: multer } = await import('multer');
+/** Configures multer, once per handler. */
+export function createMulterParser(limits: FormLimits): CreateParser {
   const options = {
     storage: {
       _handleFile(req: object, file: MulterFile, stored: (error: null, info: object) => void): void {
@@ -233,7 +233,7 @@ export async function loadMulterParser(limits: FormLimits): Promise<CreateParser
       fieldNestingDepth: 0,
     },
   };
-  const parse = multer(options).any() as Middleware;
+  const parse = packages.multer()(options).any() as Middleware;
   return (contentType, form) => {
     const req = new MulterRequest(contentType, form);
     parse(req, {}, (error) => {

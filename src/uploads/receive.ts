@@ -7,7 +7,6 @@ import { createChannel, type EventChannel, Observed } from '../diagnostics/chann
 import { debug } from '../diagnostics/logging.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
 import { assertJsonTextWithinLimits, drainRequest, timedOut } from '../http/body.ts';
-import { LazyPackage } from '../http/lazy-package.ts';
 import { HttpError, toError } from '../http/reply.ts';
 import { createDeadlines, type Deadlines } from '../http/timers.ts';
 import {
@@ -28,12 +27,12 @@ import {
   wrongOption,
 } from '../options/rules.ts';
 import { UPLOAD_OPTIONS } from '../options/scopes.ts';
-import { StoredFiles, storageError } from './files.ts';
+import { StoredFiles } from './files.ts';
 import {
   type CreateParser,
   clientAborted,
+  createMulterParser,
   Form,
-  loadMulterParser,
   malformedForm,
   openForm,
   type Part,
@@ -117,8 +116,7 @@ export async function receiveUploads<Params>(
   });
   if (settings.limitsHttp1 || req.httpVersionMajor >= 2) deadlines.set(onTimeout);
   try {
-    const createParser = settings.parser.value ?? (await settings.parser.load());
-    openForm(form, req, res, { maxRequestBytes: settings.maxRequestBytes, createParser });
+    openForm(form, req, res, settings);
     const plan = await readPlan(form, settings, parse);
     await takeMappedFiles(form, plan, files);
     const stored = takeRest(form, plan, files).then(() => {
@@ -187,7 +185,7 @@ interface UploadSettings extends WithDefaults<UploadOptions> {
   readonly deadlines: Deadlines;
   /** Whether `bodyTimeout` applies to HTTP/1, where the server has a deadline for requests. */
   readonly limitsHttp1: boolean;
-  readonly parser: LazyPackage<CreateParser>;
+  readonly createParser: CreateParser;
 }
 
 const MIB = 1024 * 1024;
@@ -227,19 +225,13 @@ export function resolveUploadOptions(options: unknown, maxValues: number): Uploa
   const budget = { left: memoryBytes };
   const read = () => ({ bytes: memoryBytes - budget.left, maxBytes: memoryBytes });
   registerGauge(budget, { kind: 'uploads', read });
-  const parser = new LazyPackage(() =>
-    loadMulterParser(settings).catch((error: Error) => {
-      throw storageError(error);
-    }),
-  );
-  parser.preload();
   return {
     ...settings,
     maxValues,
     budget,
     deadlines: createDeadlines(settings.bodyTimeout),
     limitsHttp1: given.bodyTimeout !== undefined,
-    parser,
+    createParser: createMulterParser(settings),
   };
 }
 

@@ -7,13 +7,19 @@ import { makeFolder } from '../kit.ts';
 const run = promisify(execFile);
 const directory = makeFolder();
 
-it('first requests without a free descriptor do not make later ones fail', async () => {
-  writeFileSync(join(directory, 'small.txt'), 'small');
-  writeFileSync(join(directory, 'large.bin'), Buffer.alloc(3 << 20));
-  const script = `ulimit -n 60; exec "${process.execPath}" "${join(__dirname, 'first-requests.mjs')}" "${directory}"`;
-  const { stdout } = await run('bash', ['-c', script]);
-  const [exhausted, later] = JSON.parse(stdout);
-  // What needs no file of the system works; files cannot be opened.
-  expect(exhausted).toEqual({ small: 503, streamed: 503, upload: 200, page: 200 });
-  expect(later).toEqual({ small: 200, streamed: 200, upload: 200, page: 200 });
-});
+it.each(['index.mjs', 'index.cjs'])(
+  'first requests and sockets without a free descriptor do not make later ones fail (%s)',
+  async (entry) => {
+    writeFileSync(join(directory, 'small.txt'), 'small');
+    writeFileSync(join(directory, 'large.bin'), Buffer.alloc(3 << 20));
+    const main = join(__dirname, 'first-requests.mjs');
+    const built = join(__dirname, '../../dist', entry);
+    const script = `ulimit -n 60; exec "${process.execPath}" "${main}" "${directory}" "${built}"`;
+    const { stdout } = await run('bash', ['-c', script]);
+    const [exhausted, later] = JSON.parse(stdout);
+    const working = { upload: 200, page: 200, query: 200, mutation: 200, socket: 'acknowledged' };
+    // What needs no file of the system works; files cannot be opened.
+    expect(exhausted).toEqual({ ...working, small: 503, streamed: 503, script: 503 });
+    expect(later).toEqual({ ...working, small: 200, streamed: 200, script: 200 });
+  },
+);

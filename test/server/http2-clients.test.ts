@@ -7,7 +7,7 @@ import { versionInfo } from 'graphql';
 import { nodeOf } from '../programs.ts';
 import { TEST_ALL } from '../test-all.ts';
 import { until } from '../until.ts';
-import { encodeHeaders, FLAG, RawClient, TYPE, uint32 } from './raw-http2.ts';
+import { encodeHeaders, RawClient, TYPE, uint32 } from './raw-http2.ts';
 
 const GRAPHQL_17 = versionInfo.major >= 17 ? ['--import', './test/engine/graphql17.mjs'] : [];
 

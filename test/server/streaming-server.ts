@@ -96,7 +96,8 @@ process.on('unhandledRejection', (reason) => complaints.push(String(reason)));
 process.on('message', async (ask) => {
   if (ask === 'change') change();
   if (ask === 'drain') await server.drain({ timeout: 500 });
-  const open = { streams, sources, errors, files: descriptorsIn(folder), ...subscriptions.stats() };
+  const { connections, operations } = subscriptions.stats();
+  const open = { streams, sources, errors, files: descriptorsIn(folder), connections, operations };
   const { heapUsed, external } = process.memoryUsage();
   process.send?.({ open, complaints, bytes: heapUsed + external, cpu: process.cpuUsage() });
 });
