@@ -12,7 +12,7 @@ import { makeFolder } from '../kit.ts';
 import { freePort, needs } from '../programs.ts';
 import { root } from '../snippets.ts';
 import { until } from '../until.ts';
-import { EVENTS, open, serve, withParams } from './serve-streams.ts';
+import { EVENTS, open, serve } from './serve-streams.ts';
 import { assertEvents } from './urql-events.ts';
 
 const EVENTS_OF_A = { query: 'subscription { events(topic: "a") }' };
