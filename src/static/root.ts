@@ -4,7 +4,6 @@ import {
   close,
   closeSync,
   constants,
-  existsSync,
   fstat,
   fstatSync,
   open,
@@ -85,16 +84,14 @@ const SYNC_STAT = { bigint: true, throwIfNoEntry: false } as const;
 /** The directory that a middleware serves. Its path may be a symbolic link that a deployment switches at any time. */
 export class RootDirectory implements Files {
   readonly path: string;
-  /** The device of the directory if the kernel caches its inodes; undefined for other file systems, and for a missing one. */
-  localDevice: bigint | undefined;
-  #isMissing: boolean;
+  /** The device of the directory if the kernel caches its inodes; undefined for other file systems, and if it was missing. */
+  readonly localDevice: bigint | undefined;
   #realPath: string | undefined;
   #inode: bigint | undefined;
 
   constructor(path: string) {
     this.path = path;
     this.localDevice = localDeviceOf(path);
-    this.#isMissing = this.localDevice === undefined && !existsSync(path);
   }
 
   /** The path of a file, given as its URL path below the root. */
@@ -210,8 +207,6 @@ export class RootDirectory implements Files {
   async resolve(): Promise<string> {
     const inode = this.#currentInode();
     const realPath = await realpath(this.path);
-    if (this.#isMissing) this.localDevice = localDeviceOf(this.path);
-    this.#isMissing = false;
     this.#realPath = realPath;
     this.#inode = inode === this.#currentInode() ? inode : undefined;
     return realPath;

@@ -420,6 +420,24 @@ describe('pages.integrity of pages that were not made by a bundler', () => {
     );
   });
 
+  it('staticFiles reports a module of another origin that an import map names without its integrity', async () => {
+    const warned = jest.spyOn(process, 'emitWarning').mockImplementation();
+    const map = {
+      imports: {
+        a: 'http://cdn.invalid/a.js',
+        b: 'http://cdn.invalid/b.js',
+        c: './c.js',
+        d: 'http://cdn.invalid/',
+      },
+      integrity: { 'http://cdn.invalid/b.js': sha384('b') },
+    };
+    await integrityOf(`<script type=importmap>${JSON.stringify(map)}</script>`, {});
+    expect(warned.mock.calls.map(([message]) => String(message))).toEqual([
+      'staticFiles: /index.html: Integrity-Policy refuses the script http://cdn.invalid/a.js of another origin; add its integrity to the page',
+    ]);
+    warned.mockRestore();
+  });
+
   it('staticFiles reports a script that is not among the files', async () => {
     const warnings: string[] = [];
     const emit = jest
