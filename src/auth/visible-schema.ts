@@ -240,6 +240,7 @@ class Visibility {
  * written, and `defaultValue` with the fields of the type.
  */
 function withoutLiteral<T extends InputConfig>(input: T): T {
-  if (Reflect.get(input, 'default') === undefined || !isInputObjectType(getNamedType(input.type))) return input;
+  if (Reflect.get(input, 'default') === undefined || !isInputObjectType(getNamedType(input.type)))
+    return input;
   return { ...input, default: undefined, defaultValue: coerceInputValue(defaultOf(input), input.type) };
 }

@@ -180,10 +180,7 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     readsSource: readsSource(settings),
     contextFor: createContextFactory(context),
     operationHookFor: (onOperation = settings.onOperation) =>
-      bounded(
-        admission.hookFor(createOperationHook(onOperation, engineSettings), engineSettings),
-        timeLimit,
-      ),
+      bounded(admission.hookFor(createOperationHook(onOperation, engineSettings), engineSettings), timeLimit),
     timeLimit,
     authorizeEvent: authorization?.authorizeEvent,
     maxCost: admission.maxCost,

@@ -36,9 +36,12 @@ export function createProtectionCheck(
       say(
         'the schema defines @idempotent, but the option "idempotency" is not set, so mutations with a key would run again; set the option, or remove the definition',
       );
-    const weight = cost ?? budget ? undefined : findDirective(schema, ['cost', 'listSize']);
+    const weight = (cost ?? budget) ? undefined : findDirective(schema, ['cost', 'listSize']);
     if (weight !== undefined)
-      noteProtection(scope.name, `the schema has ${weight}, but neither option "cost" nor "budget" is set, so no cost is limited`);
+      noteProtection(
+        scope.name,
+        `the schema has ${weight}, but neither option "cost" nor "budget" is set, so no cost is limited`,
+      );
     known.add(schema);
   };
 }

@@ -41,7 +41,7 @@ import {
   whenFirst,
   writeReply,
 } from '../http/reply.ts';
-import { pathOf, withoutSlash } from '../http/routing.ts';
+import { isMounted, pathOf, withoutSlash } from '../http/routing.ts';
 import { caught, settle } from '../options/rules.ts';
 import { type Csrf, createCsrf } from './csrf.ts';
 import type { HttpSettings } from './options.ts';
@@ -581,11 +581,9 @@ const endAfter = (operation: ObservedOperation, rest: RemainingResults): Remaini
   });
 
 /** Whether the path continues below a mount that has stripped its prefix. */
-function isBelowMount({ url = '/', originalUrl }: ConnectRequest): boolean {
-  if (url.length <= 1 || url[1] === '?' || originalUrl === undefined || originalUrl.length === url.length) {
-    return false;
-  }
-  return pathOf(url).length > 1;
+function isBelowMount(req: ConnectRequest): boolean {
+  const { url = '/' } = req;
+  return url.length > 1 && url[1] !== '?' && isMounted(req) && pathOf(url).length > 1;
 }
 
 /** The members of an Express route that are read here. */

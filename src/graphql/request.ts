@@ -19,7 +19,7 @@ import { assertJsonWithinLimits, bodyTooLarge, createBodyReader, isParsed } from
 import type { Coding } from '../http/codings.ts';
 import { cacheByHeader, cacheByText, GRAPHQL_TYPE, JSON_TYPE, type Negotiated } from '../http/negotiation.ts';
 import { HttpError, isAborted } from '../http/reply.ts';
-import { decodePart, pathOf } from '../http/routing.ts';
+import { decodePart, isMounted, pathOf } from '../http/routing.ts';
 import { assertNoHandshake } from '../live/endpoint.ts';
 import { byOption, formatValue, isObject, settle } from '../options/rules.ts';
 import { receiveUploads, resolveUploadOptions } from '../uploads/receive.ts';
@@ -587,15 +587,13 @@ function badRequest(message: string): HttpError {
  * Returns the id of a document at the end of a path, as in `/graphql/<id>`: the only segment below a mount, or the
  * last one where no prefix was removed.
  */
-export function pathIdOf(
-  { url = '/', originalUrl }: ConnectRequest,
-  documents: CoreDocuments,
-): string | undefined {
+export function pathIdOf(req: ConnectRequest, documents: CoreDocuments): string | undefined {
+  const { url = '/' } = req;
   if (url.length <= 1 || url[1] === '?') return undefined;
   const path = pathOf(url);
-  const isMounted = originalUrl !== undefined && originalUrl.length !== url.length;
-  const start = isMounted ? 0 : path.lastIndexOf('/');
-  if ((start === 0) !== isMounted || path.indexOf('/', start + 1) !== -1) return undefined;
+  const isBelow = isMounted(req);
+  const start = isBelow ? 0 : path.lastIndexOf('/');
+  if ((start === 0) !== isBelow || path.indexOf('/', start + 1) !== -1) return undefined;
   const segment = decodePart(path.slice(start + 1));
   return segment !== undefined && segment !== '' && documents.isId(segment) ? segment : undefined;
 }

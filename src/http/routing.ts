@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { ConnectRequest } from '../../types/connect.ts';
 
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
 
@@ -11,6 +12,16 @@ export function pathOf(url = '/'): string {
   const path = origin === undefined ? url : url.slice(origin.length);
   const end = path.search(/[?#]/);
   return end === -1 ? path : path.slice(0, end);
+}
+
+/**
+ * Whether a mount has stripped its prefix, which Express tells. Connect does not: there other code may have written a `url`
+ * that is no end of the original.
+ */
+export function isMounted(req: ConnectRequest): boolean {
+  const { url = '/', originalUrl } = req;
+  if ('baseUrl' in req) return req.baseUrl !== '';
+  return originalUrl !== undefined && originalUrl.length > url.length && originalUrl.endsWith(url);
 }
 
 /** Removes one slash at the end of a path. */

@@ -4,6 +4,7 @@ import {
   close,
   closeSync,
   constants,
+  existsSync,
   fstat,
   fstatSync,
   open,

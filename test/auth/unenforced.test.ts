@@ -45,7 +45,11 @@ const declared = (): readonly [string, string, GraphQLSchema][] => {
   return [
     ['@authenticated', `Query.${name}`, build(`type Query { ${name}: Int @authenticated }`)],
     ['@policy', `Query.${name}(a:)`, build(`type Query { ${name}(a: Int @policy(policies: [["p"]])): Int }`)],
-    ['@requiresScopes', `In.${name}`, build(`input In { ${name}: Int @requiresScopes(scopes: [["a"]]) } type Query { a(i: In): Int }`)],
+    [
+      '@requiresScopes',
+      `In.${name}`,
+      build(`input In { ${name}: Int @requiresScopes(scopes: [["a"]]) } type Query { a(i: In): Int }`),
+    ],
     ['@authenticated', `E${name}`, build(`enum E${name} @authenticated { A } type Query { e: E${name} }`)],
   ];
 };
@@ -54,10 +58,19 @@ it('in development, a requirement without the option "auth" is an error that nam
   process.env['NODE_ENV'] = 'development';
   for (const [directive, coordinate, schema] of declared()) {
     for (const use of [() => void graphqlHTTP(schema), () => attach(schema)])
-      expect(use).toThrow(expect.objectContaining({ code: 'ERR_OPTION', message: expect.stringContaining(`${directive} on ${coordinate}`) }));
+      expect(use).toThrow(
+        expect.objectContaining({
+          code: 'ERR_OPTION',
+          message: expect.stringContaining(`${directive} on ${coordinate}`),
+        }),
+      );
     expect(() => graphqlHTTP(schema, { auth: false })).not.toThrow();
   }
-  for (const extensions of [{ directives: { authenticated: {} } }, { directives: [{ name: 'policy', args: {} }] }, { authenticated: true }])
+  for (const extensions of [
+    { directives: { authenticated: {} } },
+    { directives: [{ name: 'policy', args: {} }] },
+    { authenticated: true },
+  ])
     expect(() => graphqlHTTP(inCode(extensions))).toThrow('on Query.salary');
   expect(warnings()).toEqual([]);
 });
@@ -65,7 +78,11 @@ it('in development, a requirement without the option "auth" is an error that nam
 it('in production, a requirement without the option "auth" is one warning that names an element', () => {
   process.env['NODE_ENV'] = 'production';
   for (const [owner, use] of [
-    ['graphqlHTTP', (schema: GraphQLSchema) => void graphqlHTTP(schema, { graphiql: false, introspection: false, getMutations: false })],
+    [
+      'graphqlHTTP',
+      (schema: GraphQLSchema) =>
+        void graphqlHTTP(schema, { graphiql: false, introspection: false, getMutations: false }),
+    ],
     ['attachSubscriptions', attach],
   ] as const) {
     for (const [directive, coordinate, schema] of declared()) {
@@ -83,7 +100,10 @@ it('a schema with requirements that a function returns, or that replaces another
   const errors: unknown[] = [];
   const handler = graphqlHTTP(buildSchema('type Query { open: String }'));
   await expect(handler.replace(schema)).rejects.toThrow('@authenticated on Query.salary');
-  const app = graphqlHTTP(() => schema, { rootValue: { open: 'OPEN' }, onError: (error) => errors.push(error) });
+  const app = graphqlHTTP(() => schema, {
+    rootValue: { open: 'OPEN' },
+    onError: (error) => errors.push(error),
+  });
   const server = http.createServer((req, res) => app(req, res, () => undefined));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };

@@ -57,7 +57,11 @@ const serve = (options?: GraphQLOptions): express.Express => appOf(createSchema(
 
 describe('Cache-Control', () => {
   it('graphqlHTTP reads a defaultMaxAge with a unit, as all other durations', async () => {
-    for (const [defaultMaxAge, seconds] of [['5m', 300], ['1500ms', 1], [90, 90]] as const) {
+    for (const [defaultMaxAge, seconds] of [
+      ['5m', 300],
+      ['1500ms', 1],
+      [90, 90],
+    ] as const) {
       const { headers } = await get(serve({ httpCache: { defaultMaxAge } }), '{ plain }').expect(200);
       expect(headers['cache-control']).toMatch(new RegExp(`max-age=${seconds}\\b`));
     }

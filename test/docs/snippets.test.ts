@@ -99,7 +99,9 @@ async function stop({ name, code }: Snippet): Promise<unknown[]> {
   }
   const stalled = connect(port, '127.0.0.1');
   stalled.on('error', () => undefined);
-  stalled.write('POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{');
+  stalled.write(
+    'POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{',
+  );
   await once(stalled, 'connect');
   child.kill('SIGTERM');
   // The file of the option "usage" is the only one that cannot be written.

@@ -114,6 +114,15 @@ eachExpress((express) => {
     await request(app).get('/graphql/other?query={hello}').expect(404, 'mine');
   });
 
+  it('graphqlHTTP answers a request whose URL other middleware has rewritten', async () => {
+    const app = express().use((req, _res, next) => {
+      req.url = req.url.replace('/api/v1/', '/');
+      next();
+    });
+    app.use(graphqlHTTP(schema, { rootValue }));
+    await request(app).get('/api/v1/graphql?query={hello}').expect(200);
+  });
+
   it('graphqlHTTP works on an exact route and in nested routers', async () => {
     const router = express.Router().use('/graphql', graphqlHTTP(schema, { rootValue }));
     const app = express().use('/api', router);

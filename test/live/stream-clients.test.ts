@@ -68,26 +68,29 @@ async function behindNginx(upstream: number): Promise<string> {
 }
 
 describe('streaming responses and their clients', () => {
-  needs('curl').it('curl with the command of docs/streaming.md prints each event when it is published', async () => {
-    const { url, live } = await serve();
-    const page = readFileSync(join(root, 'docs/streaming.md'), 'utf8');
-    const [command = ''] = /^curl .*$/m.exec(page) ?? [];
-    const line = command
-      .replace('http://localhost:3000/graphql', url)
-      .replace('subscription{tick}', 'subscription{events(topic:%22a%22)}');
-    expect(line).toContain(url);
-    const curl = spawn('sh', ['-c', `exec ${line.replace('curl ', 'curl -s ')}`]);
-    closing.push(() => curl.kill());
-    let printed = '';
-    curl.stdout.on('data', (chunk: Buffer) => {
-      printed += chunk.toString();
-    });
-    await until(() => live.open === 1);
-    for (const event of ['one', 'two']) {
-      live.publish('a', event);
-      await until(() => printed.endsWith(`data: {"data":{"events":"${event}"}}\n\n`));
-    }
-  });
+  needs('curl').it(
+    'curl with the command of docs/streaming.md prints each event when it is published',
+    async () => {
+      const { url, live } = await serve();
+      const page = readFileSync(join(root, 'docs/streaming.md'), 'utf8');
+      const [command = ''] = /^curl .*$/m.exec(page) ?? [];
+      const line = command
+        .replace('http://localhost:3000/graphql', url)
+        .replace('subscription{tick}', 'subscription{events(topic:%22a%22)}');
+      expect(line).toContain(url);
+      const curl = spawn('sh', ['-c', `exec ${line.replace('curl ', 'curl -s ')}`]);
+      closing.push(() => curl.kill());
+      let printed = '';
+      curl.stdout.on('data', (chunk: Buffer) => {
+        printed += chunk.toString();
+      });
+      await until(() => live.open === 1);
+      for (const event of ['one', 'two']) {
+        live.publish('a', event);
+        await until(() => printed.endsWith(`data: {"data":{"events":"${event}"}}\n\n`));
+      }
+    },
+  );
 
   needs('nginx').it(
     'nginx passes each event and each part on immediately, although it buffers responses by default',

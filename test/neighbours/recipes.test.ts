@@ -175,7 +175,10 @@ it.each(recipes().map((recipe) => [recipe.name, recipe] as const))(
   'the recipe %s needs only the packages that its page installs, also on Node 24',
   (name, { installed }) => {
     const alone = scratchFolder();
-    link(installed.map(nameOf).filter((each) => each !== 'espalier'), alone);
+    link(
+      installed.map(nameOf).filter((each) => each !== 'espalier'),
+      alone,
+    );
     symlinkSync(join(folder, 'node_modules', 'espalier'), join(alone, 'node_modules', 'espalier'));
     const code = readFileSync(join(folder, `${name}.mjs`), 'utf8');
     const imports = code.match(/^import [^;]*;$/gm) ?? [];

@@ -45,7 +45,11 @@ const REQUESTS = {
   script: [{ path: `/graphql/__graphiql/${script}`, headers: { 'accept-encoding': 'br' } }],
   query: [{ path: '/graphql?query={hello}' }],
   mutation: [
-    { method: 'POST', path: '/graphql', headers: { 'content-type': 'application/json', 'idempotency-key': '"1"' } },
+    {
+      method: 'POST',
+      path: '/graphql',
+      headers: { 'content-type': 'application/json', 'idempotency-key': '"1"' },
+    },
     '{"query":"mutation { up }"}',
   ],
 };

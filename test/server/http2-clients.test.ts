@@ -250,7 +250,11 @@ describe('createServer over HTTP/2', () => {
 
   it('uploads whose clients stop, reset or vanish leave nothing behind', async () => {
     const before = await quick.ask('state');
-    const headers = { 'content-type': 'multipart/form-data; boundary=b', accept: 'application/json', 'apollo-require-preflight': 'true' };
+    const headers = {
+      'content-type': 'multipart/form-data; boundary=b',
+      accept: 'application/json',
+      'apollo-require-preflight': 'true',
+    };
     for (const perform of Object.values(ACTS)) {
       const client = await RawClient.open(quick.port, { window: WINDOW });
       const stream = client.request({ method: 'POST', path: '/graphql', headers }, null);

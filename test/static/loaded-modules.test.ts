@@ -35,8 +35,7 @@ describe('espalier/static', () => {
       const [imported, created] = packagesOf(extension, "entry.staticFiles('test')");
       expect(imported).toEqual([]);
       expect(created).toEqual(expect.arrayContaining(['etag', 'send']));
-      for (const name of ['graphql', 'graphql-ws', 'multer', 'ws'])
-        expect(created).not.toContain(name);
+      for (const name of ['graphql', 'graphql-ws', 'multer', 'ws']) expect(created).not.toContain(name);
     },
   );
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pages, root } from './snippets.ts';
+import { pages, root } from '../snippets.ts';
 
 // Examples are copied. What is harmless in them, because they have no users, must not become a leak in the copy.
 
@@ -11,16 +11,21 @@ interface Example {
 }
 
 const read = (name: string): string => readFileSync(join(root, name), 'utf8');
-const listed = execFileSync('git', ['ls-files', 'examples', 'types', 'middleware'], { cwd: root, encoding: 'utf8' });
+const listed = execFileSync('git', ['ls-files', 'examples', 'types', 'middleware'], {
+  cwd: root,
+  encoding: 'utf8',
+});
 
 /** The code of the pages, of the examples and of docstrings. */
 const examples: readonly Example[] = [
   ...pages.flatMap((page) =>
     // What the reader has before a migration is not ours.
-    [...read(page).matchAll(/^```(?:ts|js)(?! before)[^\n]*\n([\s\S]*?)^```/gm)].map(([, code = ''], index) => ({
-      name: `${page} (block ${index + 1})`,
-      code,
-    })),
+    [...read(page).matchAll(/^```(?:ts|js)(?! before)[^\n]*\n([\s\S]*?)^```/gm)].map(
+      ([, code = ''], index) => ({
+        name: `${page} (block ${index + 1})`,
+        code,
+      }),
+    ),
   ),
   ...listed
     .split('\n')
@@ -43,7 +48,8 @@ const UNSAFE: Readonly<Record<string, RegExp>> = {
   'a decision about access by the text of a cookie': /headers\.cookie\?*\.includes\(/,
   'a secret in the code': /\b(?:secret|password|privateKey|apiKey)\s*:\s*['"`]/,
   'a key of cursors in the code': /\bcursors\s*:\s*\{\s*key\s*:\s*['"`]/,
-  'all origins with credentials': /origin\s*:\s*(?:true|'\*')[^}]*credentials\s*:\s*true|allowedOrigins\s*:\s*'\*'/,
+  'all origins with credentials':
+    /origin\s*:\s*(?:true|'\*')[^}]*credentials\s*:\s*true|allowedOrigins\s*:\s*'\*'/,
   'a step of a shutdown whose rejection ends the process':
     /'SIG\w+'[\s\S]*?\bawait (?!server\.drain|sockets\.close|subscriptions\.close|once\b|closed\b)[\w.$]+\.(?:close|flush|quit|end|\$disconnect)\((?:[^()]*)\)(?!\s*\.catch)/,
 };

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pages, root } from './snippets.ts';
+import { pages, root } from '../snippets.ts';
 
 // The names of options that tables, sentences and messages contain are those of types/. Blocks of code are compiled.
 
@@ -17,16 +17,16 @@ interface Interface {
 const interfaces: ReadonlyMap<string, Interface> = new Map(
   [...readdirSync(join(root, 'types')).map((file) => `types/${file}`), 'client/index.ts'].flatMap((file) => {
     const text = read(file).replace(/\/\*[\s\S]*?\*\//g, '');
-    return [...text.matchAll(/^export interface (\w+)(?:<[^{]*?>)?(?:\s+extends ([^{]*))? \{\n([\s\S]*?)^\}/gm)].map(
-      ([, name = '', bases = '', body = '']) => {
-        const starts = [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??(?=[:(<])/gm)];
-        const members = starts.map(
-          (match, index) =>
-            [match[1] ?? '', body.slice(match.index, starts[index + 1]?.index ?? body.length)] as const,
-        );
-        return [name, { bases: bases.match(/\b[A-Z]\w+/g) ?? [], members: new Map(members) }] as const;
-      },
-    );
+    return [
+      ...text.matchAll(/^export interface (\w+)(?:<[^{]*?>)?(?:\s+extends ([^{]*))? \{\n([\s\S]*?)^\}/gm),
+    ].map(([, name = '', bases = '', body = '']) => {
+      const starts = [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??(?=[:(<])/gm)];
+      const members = starts.map(
+        (match, index) =>
+          [match[1] ?? '', body.slice(match.index, starts[index + 1]?.index ?? body.length)] as const,
+      );
+      return [name, { bases: bases.match(/\b[A-Z]\w+/g) ?? [], members: new Map(members) }] as const;
+    });
   }),
 );
 
@@ -45,23 +45,29 @@ interface Table {
 
 /** The tables of options: their first column has a name, and the second its default. */
 const tables: readonly Table[] = guides.flatMap((page) =>
-  [...read(page).matchAll(/^\| *(?:option|member)\b[^|]*\| *default *\|.*\n\|[-:| ]+\|\n((?:\|.*\n)+)/gm)].map(
-    ([, rows = '']) => ({
-      page,
-      names: rows
-        .split('\n')
-        .flatMap((row) => (row.split('|')[1] ?? '').match(/`\w+(?=[`?(:])/g) ?? [])
-        .map((name) => name.slice(1)),
-    }),
-  ),
+  [
+    ...read(page).matchAll(/^\| *(?:option|member)\b[^|]*\| *default *\|.*\n\|[-:| ]+\|\n((?:\|.*\n)+)/gm),
+  ].map(([, rows = '']) => ({
+    page,
+    names: rows
+      .split('\n')
+      .flatMap((row) => (row.split('|')[1] ?? '').match(/`\w+(?=[`?(:])/g) ?? [])
+      .map((name) => name.slice(1)),
+  })),
 );
 
 /** Options of several interfaces in one table. */
 const JOINED: readonly (readonly string[])[] = [
   // Those of the servers come from @types/node.
-  ['http2', 'allowHTTP1', 'webSockets', 'keepAlive', 'keepAliveInitialDelay', 'checks', 'checkTimeout'].concat(
-    ['IncomingMessage', 'ServerResponse'],
-  ),
+  [
+    'http2',
+    'allowHTTP1',
+    'webSockets',
+    'keepAlive',
+    'keepAliveInitialDelay',
+    'checks',
+    'checkTimeout',
+  ].concat(['IncomingMessage', 'ServerResponse']),
   ['OperationRequest', 'HttpRequest'].flatMap((name) => [...membersOf(name).keys()]),
 ];
 
@@ -93,10 +99,15 @@ describe('the tables of options', () => {
 /** The members of the options with a name, over all functions. Undefined for an unknown name, and for types of others. */
 function membersOfOption(option: string): Set<string> | undefined {
   const types = optionTypes.flatMap((name) => membersOf(name).get(option) ?? []);
-  const named = types.flatMap((type) => type.match(/\b[A-Z]\w*(?:Options|Limits|Source|Capabilities)\b/g) ?? []);
-  const inline = types.flatMap((type) => [...type.matchAll(/[{;]\s*(?:readonly )?(\w+)\??:/g)].map(([, each]) => each ?? ''));
+  const named = types.flatMap(
+    (type) => type.match(/\b[A-Z]\w*(?:Options|Limits|Source|Capabilities)\b/g) ?? [],
+  );
+  const inline = types.flatMap((type) =>
+    [...type.matchAll(/[{;]\s*(?:readonly )?(\w+)\??:/g)].map(([, each]) => each ?? ''),
+  );
   const members = [...named.flatMap((name) => [...membersOf(name).keys()]), ...inline];
-  const isOpen = types.length === 0 || types.some((type) => /[A-Z]/.test(type.replace(/\b(?:Duration|ByteSize)\b/g, '')));
+  const isOpen =
+    types.length === 0 || types.some((type) => /[A-Z]/.test(type.replace(/\b(?:Duration|ByteSize)\b/g, '')));
   return members.length === 0 && isOpen ? undefined : new Set(members);
 }
 
@@ -135,6 +146,7 @@ it('every option.member in the messages of the sources exists', () => {
 });
 
 it('the check of options in sentences finds what does not exist', () => {
-  const text = "`incremental: { format: 'v0.2' }` and `limits.bodyByte` and `limits.bodyBytes` and `cache.pubsub`";
+  const text =
+    "`incremental: { format: 'v0.2' }` and `limits.bodyByte` and `limits.bodyBytes` and `cache.pubsub`";
   expect(unknownPaths('x', text)).toEqual(['x: limits.bodyByte', 'x: cache.pubsub', 'x: incremental.format']);
 });
