@@ -2,6 +2,7 @@ import { createClient as createStreamClient } from 'graphql-sse';
 import { createClient as createSocketClient } from 'graphql-ws';
 import WebSocket from 'ws';
 import { type ResumableClient, type ResumableResult, resumable } from '../../../client/index.ts';
+import { atEnd } from '../../kit.ts';
 import { numbers } from '../../pubsub/events.ts';
 import { type StallingProxy, startProxy } from '../../pubsub/proxy.ts';
 import { until } from '../../until.ts';
@@ -10,12 +11,6 @@ import { publish, type Served, serve } from './serve.ts';
 const QUERY = 'subscription { tick }';
 
 let proxy: StallingProxy;
-const disposals: (() => void)[] = [];
-
-afterEach(async () => {
-  for (const dispose of disposals.splice(0)) dispose();
-  await proxy?.close();
-});
 
 /** The clients by name; they reach the server through a proxy that can close their connections. */
 const CLIENTS: Readonly<Record<string, (address: string) => ResumableClient>> = {
@@ -27,7 +22,7 @@ const CLIENTS: Readonly<Record<string, (address: string) => ResumableClient>> = 
       shouldRetry: () => true,
       retryWait: () => new Promise((resolve) => setTimeout(resolve, 5)),
     });
-    disposals.push(() => void client.dispose());
+    atEnd(() => void client.dispose());
     return client;
   },
   'graphql-sse': streamClient,
@@ -39,7 +34,7 @@ function streamClient(address: string): ResumableClient {
     retryAttempts: Number.POSITIVE_INFINITY,
     retry: () => new Promise((resolve) => setTimeout(resolve, 5)),
   });
-  disposals.push(() => client.dispose());
+  atEnd(() => client.dispose());
   return client;
 }
 
@@ -75,6 +70,7 @@ function run(client: ResumableClient, query = QUERY): Run {
 
 async function start(connect: (address: string) => ResumableClient, served: Served): Promise<Run> {
   proxy = await startProxy(served.url.replace('http', 'redis').replace('/graphql', ''));
+  atEnd(() => proxy.close());
   const state = run(connect(new URL(proxy.url).host));
   await until(() => state.refetches === 1);
   return state;
@@ -121,6 +117,7 @@ describe.each(Object.entries(CLIENTS))('resumable() with the client of %s', (_na
   it('resumable() ends the subscription after an error of the operation', async () => {
     const served = await serve();
     proxy = await startProxy(served.url.replace('http', 'redis').replace('/graphql', ''));
+    atEnd(() => proxy.close());
     const state = run(connect(new URL(proxy.url).host), 'subscription { refused }');
     await until(() => state.failures.length > 0);
     expect(state.failures).toMatchObject([[{ message: 'not for you' }]]);
