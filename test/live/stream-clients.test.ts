@@ -8,7 +8,7 @@ import { Client, fetchExchange, gql } from '@urql/core';
 import { meros } from 'meros/node';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { incrementalSchema, V17 } from '../graphql/incremental-schema.ts';
-import { makeFolder } from '../kit.ts';
+import { atEnd, makeFolder } from '../kit.ts';
 import { freePort, needs } from '../programs.ts';
 import { root } from '../snippets.ts';
 import { until } from '../until.ts';
@@ -16,18 +16,13 @@ import { EVENTS, open, serve } from './serve-streams.ts';
 import { assertEvents } from './urql-events.ts';
 
 const EVENTS_OF_A = { query: 'subscription { events(topic: "a") }' };
-const closing: (() => Promise<unknown> | unknown)[] = [];
-
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
 
 async function serveIncremental() {
   const { schema, calls } = incrementalSchema();
   const handler = graphqlHTTP(schema, { graphiql: false, onError: false });
   const server = http.createServer((req, res) => handler(req, res));
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  closing.push(() => {
+  atEnd(() => {
     server.close();
     server.closeAllConnections();
   });
@@ -52,7 +47,7 @@ async function behindNginx(upstream: number): Promise<string> {
     stdio: 'ignore',
     env: { ...process.env, PATH: `${process.env['PATH']}:/usr/sbin` },
   });
-  closing.push(async () => {
+  atEnd(async () => {
     nginx.kill();
     if (nginx.exitCode === null) await once(nginx, 'exit');
   });
@@ -79,7 +74,7 @@ describe('streaming responses and their clients', () => {
         .replace('subscription{tick}', 'subscription{events(topic:%22a%22)}');
       expect(line).toContain(url);
       const curl = spawn('sh', ['-c', `exec ${line.replace('curl ', 'curl -s ')}`]);
-      closing.push(() => curl.kill());
+      atEnd(() => curl.kill());
       let printed = '';
       curl.stdout.on('data', (chunk: Buffer) => {
         printed += chunk.toString();
@@ -141,7 +136,7 @@ describe('streaming responses and their clients', () => {
       client.on('error', () => upstream.destroy());
     });
     await once(proxy.listen(0, '127.0.0.1'), 'listening');
-    closing.push(() => proxy.close());
+    atEnd(() => proxy.close());
     const { createClient } = await import('graphql-sse');
     const client = createClient({
       url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/graphql`,

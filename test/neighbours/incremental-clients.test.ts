@@ -3,21 +3,16 @@ import type { ConcreteRequest, INetwork } from 'relay-runtime';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { codedFetch } from '../compress/coded-fetch.ts';
 import { incrementalSchema, V17 } from '../graphql/incremental-schema.ts';
-import { listen } from '../kit.ts';
+import { atEnd, listen } from '../kit.ts';
 import { type Served, serve } from '../live/serve-streams.ts';
 import { snippets } from '../snippets.ts';
 import { until } from '../until.ts';
-
-const closing: (() => void)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0)) close();
-});
 
 async function serveIncremental(options: GraphQLOptions = {}) {
   const { schema, calls } = incrementalSchema();
   const handler = graphqlHTTP(schema, { graphiql: false, onError: false, ...options });
   const { url } = await listen((req, res) => handler(req, res), '/graphql');
-  closing.push(() => {});
+  atEnd(() => {});
   return { uri: url, calls };
 }
 
