@@ -29,6 +29,8 @@ export interface UpgradeSettings {
 }
 
 const CLOSING = 'subscriptions are being closed';
+const ORIGIN_HINT =
+  '. Add the origin there, or let a proxy keep the header Host (changeOrigin: false in Vite)';
 
 /** The upgrades of one path. Decides in steps: capacity, host, origin, middleware; then sends the 101. */
 export class UpgradeHandler {
@@ -63,7 +65,8 @@ export class UpgradeHandler {
     } else {
       const isAllowed = this.#checkOrigin(req, app);
       if (isAllowed === undefined) this.#reject(req, socket, 500, '"allowedOrigins" failed');
-      else if (!isAllowed) this.#reject(req, socket, 403, originRefusal(req, allowedOrigins, app));
+      else if (!isAllowed)
+        this.#reject(req, socket, 403, originRefusal(req, allowedOrigins, app), ORIGIN_HINT);
       else if (middleware.length === 0) this.#accept(req, socket, head);
       else this.#acceptAfterMiddleware(req, socket, head);
     }
@@ -129,11 +132,14 @@ export class UpgradeHandler {
   }
 
   /** In development the response contains the reason, which browsers hide; the debug log always does. */
-  #reject(req: IncomingMessage, socket: Duplex, status: number, reason: string): void {
+  #reject(req: IncomingMessage, socket: Duplex, status: number, reason: string, hint = ''): void {
     debug.subscriptions('%d for an upgrade of %s: %s', status, req.url, reason);
     // Other errors of the server are reported.
     if (reason !== CLOSING && (status < 500 || status === 503)) {
-      noteHidden(status, `A WebSocket cannot be opened at ${this.#settings.path} (${status}): ${reason}`);
+      noteHidden(
+        status,
+        `A WebSocket cannot be opened at ${this.#settings.path} (${status}): ${reason}${hint}`,
+      );
     }
     const headers = status === 503 ? { 'Retry-After': '5' } : {};
     rejectUpgrade(socket, status, this.#isDevelopment ? { headers, reason } : { headers });
@@ -177,7 +183,7 @@ function originRefusal(req: IncomingMessage, allowed: AllowedOrigins, app: Setti
   const origin = JSON.stringify(originOf(req));
   if (typeof allowed === 'function') return `"allowedOrigins" refused the origin ${origin}`;
   const host = JSON.stringify(publicHostOf(req, app));
-  return `the origin ${origin} is not that of the host ${host} and not in "allowedOrigins"; add it there, or let the proxy keep the header Host (changeOrigin: false in Vite)`;
+  return `the origin ${origin} is not that of the host ${host} and not in "allowedOrigins"`;
 }
 
 /**

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';
@@ -169,7 +171,7 @@ it('the page is served for its routes, and its hashed script precompressed and i
   expect(brotliDecompressSync(readFileSync(`${source}.br`)).equals(readFileSync(source))).toBe(true);
 });
 
-it('the process exits with 0 on SIGTERM while a socket is open', async () => {
+it('the process exits with 0 on SIGTERM while a socket is open and a request never ends', async () => {
   const own = mkdtempSync(join(data, 'own-'));
   const leaving = await startExample('file-share/server', { DATA_DIR: own });
   const dan = await Visitor.signIn('Dan', leaving.url);
@@ -177,6 +179,13 @@ it('the process exits with 0 on SIGTERM while a socket is open', async () => {
   const events = client.iterate({ query: 'subscription { fileShared { id } }' });
   const ended = events.next().catch(({ code }: { code: number }) => code);
   for await (const { data } of client.iterate({ query: '{ me { name } }' })) expect(data).toBeDefined();
+  // A request that never ends keeps nothing alive.
+  const stalled = connect(Number(new URL(leaving.url).port), '127.0.0.1');
+  stalled.on('error', () => undefined);
+  stalled.write(
+    'POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{',
+  );
+  await once(stalled, 'connect');
   expect(await leaving.stop('SIGTERM')).toBe(0);
   expect(await ended).toBe(1001);
 });
