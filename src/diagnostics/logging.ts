@@ -42,8 +42,9 @@ export function createErrorReporter(onError: OnError): Reporter {
 /** Calls a function of the application. An exception or a rejection of it goes to `onFailure`. */
 function callListener(call: () => unknown, onFailure: (failure: unknown) => void): void {
   try {
+    const returned = call();
     // Also the promise of another library or JavaScript context.
-    Promise.resolve(call()).catch(onFailure);
+    if (returned !== undefined) Promise.resolve(returned).catch(onFailure);
   } catch (failure) {
     onFailure(failure);
   }

@@ -1,3 +1,4 @@
+import diagnostics from 'node:diagnostics_channel';
 import { rmdirSync } from 'node:fs';
 import {
   buildSchema,
@@ -582,6 +583,69 @@ describe('values that JSON cannot represent', () => {
       });
     },
   );
+});
+
+describe('masked errors', () => {
+  // The members that graphql-js reads when it makes a GraphQLError of an error.
+  let read: PropertyKey[] = [];
+  const failing = (): never => {
+    throw new Proxy(new Error(SECRET), {
+      get(target, name, receiver) {
+        read.push(name);
+        return Reflect.get(target, name, receiver);
+      },
+    });
+  };
+  const sdl = buildSchema('type Query { fails: String } type Mutation { fail: String }');
+  const rootValue = { fails: failing, fail: failing };
+  const ask = async (options: GraphQLOptions, query = '{ fails }', headers: Record<string, string> = {}) => {
+    const environment = process.env['NODE_ENV'];
+    process.env['NODE_ENV'] = 'production';
+    const handler = graphqlHTTP(sdl, {
+      rootValue,
+      introspection: true,
+      getMutations: true,
+      onError: () => undefined,
+      ...options,
+    });
+    process.env['NODE_ENV'] = environment;
+    read = [];
+    const server = await run((req, res) => handler(req, res));
+    const response = await fetch(server.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ query }),
+    });
+    const text = await response.text();
+    await server.close();
+    expect(text).toContain('Internal server error');
+    expect(text).not.toContain(SECRET);
+    return read;
+  };
+  const KEYED = { 'idempotency-key': '1' };
+
+  it.each<[string, GraphQLOptions, string, Record<string, string>]>([
+    ['an operation', {}, '{ fails }', {}],
+    ['an operation whose status a function chooses', { statusCodes: ({ status }) => status }, '{ fails }', {}],
+    ['an operation with extensions', { onOperation: () => ({ extensions: { a: 1 } }) }, '{ fails }', {}],
+    ['an operation with a cost', { cost: { maxCost: 1000 } }, '{ fails }', {}],
+    ['a mutation whose result is stored', { idempotency: { user: () => 'ada' } }, 'mutation { fail }', KEYED],
+    ['a cached operation', { responseCache: true }, '{ fails }', {}],
+  ])('GraphQLErrors of %s are not created if nobody reads them', async (_title, options, query, headers) => {
+    expect(await ask(options, query, headers)).not.toContain('path');
+  });
+
+  it('subscribers of the response channel create the errors by reading them', async () => {
+    let errors: unknown[] = [];
+    const messages: { readonly errors: readonly Error[] }[] = [];
+    const listen = (message: unknown): void => void messages.push(message as (typeof messages)[0]);
+    const channel = diagnostics.channel('espalier:graphql:response');
+    channel.subscribe(listen);
+    expect(await ask({})).not.toContain('path');
+    channel.unsubscribe(listen);
+    errors = messages.flatMap((message) => message.errors.map(({ message: text }) => text));
+    expect([errors, read.includes('path')]).toEqual([[SECRET], true]);
+  });
 });
 
 describe('the option statusCodes', () => {
