@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { debug, isDevelopment, noteHidden } from '../diagnostics/logging.ts';
 import { createNegotiator, GRAPHQL_TYPE, JSON_TYPE, type Negotiated } from '../http/negotiation.ts';
 import { HttpError } from '../http/reply.ts';
@@ -22,10 +22,10 @@ export interface Csrf {
   /** @throws HttpError for a GET, HEAD or QUERY that must not run a mutation. */
   assertMutation(req: IncomingMessage, accepted: Negotiated): void;
   /**
-   * @throws HttpError for a cross-site GET with a cookie, in a fetch mode that hides the response from the
-   * page that sent it.
+   * @throws HttpError for a cross-site GET with credentials whose response the page that sent it cannot read: it could
+   * measure the time.
    */
-  assertRead(req: IncomingMessage): void;
+  assertRead(req: IncomingMessage, res: ServerResponse): void;
   /** @throws HttpError for a multipart body that a cross-site form may have sent. */
   assertMultipart(req: IncomingMessage): void;
 }
@@ -80,13 +80,12 @@ export function createCsrf(options: Options): Csrf {
         throw crossSite(req, message, 'getMutations');
       }
     },
-    assertRead(req) {
-      const { headers } = req;
-      if (headers['sec-fetch-site'] !== 'cross-site') return;
-      const mode = headers['sec-fetch-mode'];
-      if (headers.cookie !== undefined && (mode === 'no-cors' || mode === 'navigate')) {
-        throw crossSite(req, 'The request was refused: it comes from a page of another site');
-      }
+    assertRead(req, res) {
+      const { cookie, authorization, origin } = req.headers;
+      if ((cookie === undefined && authorization === undefined) || !isFromAnotherSite(req)) return;
+      if (isPreflighted(req) || isReadable(res, origin)) return;
+      if (origin !== undefined && trusted.has(origin)) return;
+      throw crossSite(req, CROSS_SITE_READ, 'allowedOrigins');
     },
     assertMultipart(req) {
       if (hasPreflightHeader(req.headers) || isSameSiteForm(req, trusted)) return;
@@ -146,6 +145,28 @@ function isSameSiteForm(req: IncomingMessage, trusted: ReadonlySet<string>): boo
   }
   return origin === undefined || trusted.has(origin) || isOwnOrigin(req, origin);
 }
+
+const CROSS_SITE_READ =
+  'The request was refused: it comes from a page of another site, which cannot read the response; allow its origin in the package cors, mounted before graphqlHTTP';
+
+/** Whether a page of another site has sent a GET. Without Fetch metadata only a request in mode `cors` tells its origin. */
+function isFromAnotherSite(req: IncomingMessage): boolean {
+  const { origin, 'sec-fetch-site': site } = req.headers;
+  return site === undefined ? origin !== undefined && !isOwnOrigin(req, origin) : site === 'cross-site';
+}
+
+/** Whether browsers ask for the permission to send the request before: those with credentials of the page, or JSON. */
+const isPreflighted = ({ method, headers }: IncomingMessage): boolean =>
+  method === 'QUERY' ||
+  hasPreflightHeader(headers) ||
+  headers['content-type'] !== undefined ||
+  !AMBIENT_SCHEME.test(headers.authorization ?? 'basic');
+
+/** Whether CORS middleware has allowed a page to read a response to a request with credentials. */
+const isReadable = (res: ServerResponse, origin: string | undefined): boolean =>
+  origin !== undefined &&
+  res.getHeader('access-control-allow-origin') === origin &&
+  res.getHeader('access-control-allow-credentials') === 'true';
 
 const hasPreflightHeader = (headers: IncomingHttpHeaders): boolean =>
   PREFLIGHT_HEADERS.some((name) => headers[name] !== undefined && headers[name] !== '');

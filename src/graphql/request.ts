@@ -188,7 +188,7 @@ export function createRequestCheck(
   const { isHostAllowed } = core;
 
   return (exchange) => {
-    const { req, accepted } = exchange;
+    const { req, res, accepted } = exchange;
     if (!allowed.has(req.method)) {
       const hint = req.method === 'OPTIONS' ? '; for CORS mount the package cors before graphqlHTTP' : '';
       notePreflight(req);
@@ -211,7 +211,7 @@ export function createRequestCheck(
     // A page of another site could send a GET with another type without a preflight, and time the response.
     const contentType = req.method === 'QUERY' ? undefined : req.headers['content-type'];
     if (contentType !== undefined && classify(contentType) !== 'json') throw unsupportedType(UNSUPPORTED);
-    csrf.assertRead(req);
+    csrf.assertRead(req, res);
   };
 }
 

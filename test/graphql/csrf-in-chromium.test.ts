@@ -1,5 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildSchema } from 'graphql';
@@ -11,9 +14,13 @@ import { type Running, run } from './server.ts';
 
 const profile = mkdtempSync(join(tmpdir(), 'csrf-'));
 let runs = 0;
+let reads = 0;
 let requested: IncomingMessage[] = [];
 const schema = buildSchema('type Query { hello: String } type Mutation { add: Int }');
-const handler = graphqlHTTP(schema, { graphiql: false, rootValue: { add: () => ++runs } });
+const handler = graphqlHTTP(schema, {
+  graphiql: false,
+  rootValue: { add: () => ++runs, hello: () => `read ${++reads}` },
+});
 
 /** Forwards every request of its pages, as workers that add a cache do. */
 const WORKER = `
@@ -26,10 +33,17 @@ const WORKER = `
 function site(req: IncomingMessage, res: ServerResponse): void {
   if (req.url?.startsWith('/graphql')) {
     requested.push(req);
+    if (req.url.includes('?cors')) {
+      res.setHeader('access-control-allow-origin', req.headers.origin as string);
+      res.setHeader('access-control-allow-credentials', 'true');
+    }
     handler(req, res);
   } else {
     const type = req.url === '/worker.js' ? 'text/javascript' : 'text/html';
-    res.writeHead(200, { 'content-type': type, 'set-cookie': 'session=1' });
+    res.writeHead(200, {
+      'content-type': type,
+      'set-cookie': ['session=1', 'shared=1; SameSite=None; Secure'],
+    });
     if (req.url === '/worker.js') return void res.end(WORKER);
     res.end('<!doctype html><title>page</title><body></body>');
   }
@@ -39,10 +53,16 @@ let browser: BrowserContext;
 let running: Running;
 beforeAll(async () => {
   running = await run(site);
-  browser = await chromium.launchPersistentContext(profile, LAUNCH_OPTIONS);
+  // Chromium sends cookies to other sites only with this setting, other browsers without.
+  mkdirSync(join(profile, 'Default'));
+  const preferences = { profile: { cookie_controls_mode: 0, block_third_party_cookies: false } };
+  writeFileSync(join(profile, 'Default/Preferences'), JSON.stringify(preferences));
+  browser = await chromium.launchPersistentContext(profile, { ...LAUNCH_OPTIONS, ignoreHTTPSErrors: true });
 });
+const servers: Server[] = [];
 afterAll(async () => {
   await browser.close();
+  for (const server of servers) server.close().closeAllConnections();
   await running.close();
   rmSync(profile, { recursive: true, force: true });
 });
@@ -166,6 +186,38 @@ describe.each([
     expect([statuses, runs]).toEqual(metadata ? [[403, 200], 1] : [[403, 403], 0]);
     await page.close();
   });
+});
+
+// Over TLS, since browsers send no cookie of another site without it.
+it('the API executes no query with cookies for a script of another site, unless CORS lets it read the result', async () => {
+  const [key, cert] = ['key.pem', 'cert.pem'].map((name) =>
+    readFileSync(join(__dirname, 'fixtures/tls', name)),
+  );
+  const server = createServer({ key, cert }, site).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  servers.push(server);
+  const { port } = server.address() as AddressInfo;
+  const page = await browser.newPage();
+  const read = (path: string) =>
+    page.evaluate(
+      (url) =>
+        fetch(url, { credentials: 'include' }).then(
+          (response) => response.text(),
+          () => 'unreadable',
+        ),
+      `https://api.test:${port}${path}`,
+    );
+  for (const host of ['api.test', 'evil.test']) await page.goto(`https://${host}:${port}/`);
+  [requested, reads] = [[], 0];
+  expect(await read('/graphql?query={hello}')).toBe('unreadable');
+  expect(requested[0]?.headers).toMatchObject({
+    cookie: 'shared=1',
+    'sec-fetch-mode': 'cors',
+    'sec-fetch-site': 'cross-site',
+  });
+  expect(reads).toBe(0);
+  expect(await read('/graphql?cors&query={hello}')).toBe('{"data":{"hello":"read 1"}}');
+  await page.close();
 });
 
 /** Elements of a page that send a GET in CORS mode, which a service worker can forward. */

@@ -212,9 +212,51 @@ eachExpress((express) => {
 
     it('graphqlHTTP executes reads without a cookie, with CORS or of the same site', async () => {
       await read(image).expect(200);
-      await read({ ...image, 'sec-fetch-mode': 'cors', cookie: 'a=b' }).expect(200);
+      await read({ ...image, 'sec-fetch-mode': 'cors' }).expect(200);
       await read({ ...image, 'sec-fetch-site': 'same-site', cookie: 'a=b' }).expect(200);
     });
+
+    const origin = 'https://other.example';
+    const scripts: [string, Sent][] = [
+      ['a fetch with a cookie', { ...sec('cross-site', 'cors', 'empty'), cookie: 'a=b', origin }],
+      [
+        'a fetch with Basic credentials',
+        { ...sec('cross-site', 'cors', 'empty'), authorization: 'Basic YTpi', origin },
+      ],
+      ['a fetch over plain HTTP, without Fetch metadata', { cookie: 'a=b', origin }],
+      ['a sandboxed frame', { ...sec('cross-site', 'cors', 'empty'), cookie: 'a=b', origin: 'null' }],
+    ];
+    it.each(scripts)(
+      'graphqlHTTP refuses %s of another site that could measure its time, unless the page can read the response',
+      async (_title, sent) => {
+        const page = sent['origin'] as string;
+        const behind = (cors: Sent) => (app: ReturnType<typeof serve>) =>
+          express()
+            .use((_req: unknown, res: ServerResponse, next: () => void) => {
+              for (const [name, value] of Object.entries(cors)) res.setHeader(name, value);
+              next();
+            })
+            .use(app);
+        const status = async (app: ReturnType<typeof serve>, more: Sent = {}) =>
+          (
+            await request(app)
+              .get('/graphql?query={hello}')
+              .set({ ...sent, ...more })
+          ).status;
+        expect(await status(serve())).toBe(403);
+        expect(await status(behind({ 'access-control-allow-origin': '*' })(serve()))).toBe(403);
+        const allowed = { 'access-control-allow-origin': page };
+        expect(await status(behind(allowed)(serve()))).toBe(403);
+        expect(
+          await status(behind({ ...allowed, 'access-control-allow-credentials': 'true' })(serve())),
+        ).toBe(200);
+        if (page === origin) expect(await status(serve({ allowedOrigins: [origin] }))).toBe(200);
+        // A browser has asked for the permission to send these.
+        expect(await status(serve(), { 'graphql-require-preflight': '1' })).toBe(200);
+        expect(await status(serve(), { authorization: 'Bearer abc' })).toBe(200);
+        expect(await status(serve(), { 'content-type': 'application/json' })).toBe(200);
+      },
+    );
 
     it('graphqlHTTP refuses cross-site reads with a body type that needs no preflight', async () => {
       await read({ 'content-type': 'text/plain' }).expect(415);
