@@ -48,6 +48,9 @@ function hashOf(persisted: unknown): string {
 
 const badRequest = (message: string): HttpError => new HttpError(400, message, { code: 'BAD_REQUEST' });
 
+/** The error of a request without a document. */
+export const missingQuery = (): HttpError => badRequest('The parameter "query" is missing');
+
 /** The response to an id that is not in the list of trusted documents. */
 export const documentNotFound = (): RequestError =>
   refuse('The id of the document is unknown', 'DOCUMENT_NOT_FOUND', 404);

@@ -2,7 +2,13 @@ import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { ErrorDetails } from '../../types/graphql.ts';
 import type { Reporter } from '../diagnostics/logging.ts';
 import { statusOfRefusal } from '../execution/deadline.ts';
-import { coordinates, isGraphQLError, isServerError, toGraphQLError } from '../execution/graphql-error.ts';
+import {
+  coordinates,
+  isClientError,
+  isGraphQLError,
+  isServerError,
+  toGraphQLError,
+} from '../execution/graphql-error.ts';
 import type { EngineSettings, ErrorOrigin, RequestError } from '../execution/types.ts';
 import { assertSync, formatValue, optionError } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
@@ -153,6 +159,7 @@ function formatPublic(error: GraphQLError): GraphQLFormattedError {
  */
 export function isPublicError(error: GraphQLError): boolean {
   if (!isGraphQLError(error)) return false;
+  if (isClientError(error)) return true;
   const thrown = thrownError(error);
   return isGraphQLError(thrown) && (error.path === undefined || !isServerError(thrown));
 }

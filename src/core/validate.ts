@@ -11,7 +11,7 @@ import {
   validate,
 } from 'graphql';
 import { events } from '../diagnostics/events.ts';
-import { refusalError } from '../execution/graphql-error.ts';
+import { markClientError, refusalError } from '../execution/graphql-error.ts';
 import { setErrorCode } from '../execution/graphql-js.ts';
 import type { EngineSettings, RequestError } from '../execution/types.ts';
 import { byOption, isObject, wrongReturnValue } from '../options/rules.ts';
@@ -86,7 +86,11 @@ export function createValidator(
       if ('errors' in parsed) return parsed;
       const { document, cost } = parsed;
       const errors = catchGraphQLError(() => applyRules(schema, document));
-      if (errors instanceof GraphQLError) return overLimit(errors);
+      if (errors instanceof GraphQLError) {
+        // A rule has thrown it, such as that of graphql 16 about subscriptions.
+        setErrorCode(errors, 'GRAPHQL_VALIDATION_FAILED');
+        return overLimit(errors);
+      }
       if (errors.length > 0) return refused(errors, 'GRAPHQL_VALIDATION_FAILED');
       const introspects = cost.introspection > 0;
       if (introspects && exceedsIntrospection(schema, document)) {
@@ -158,7 +162,10 @@ function limitLocations(error: GraphQLError): GraphQLError {
 }
 
 function refused(errors: readonly GraphQLError[], code: string): RequestError {
-  for (const error of errors) setErrorCode(error, code);
+  for (const error of errors) {
+    setErrorCode(error, code);
+    markClientError(error);
+  }
   return { errors, status: 400 };
 }
 

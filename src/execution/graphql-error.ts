@@ -33,6 +33,13 @@ export function markServerError(error: GraphQLError): GraphQLError {
   return error;
 }
 
+/** The GraphQLErrors about documents of clients, also those that wrap what a scalar has thrown for a literal. */
+const clientErrors = new WeakSet<object>();
+
+export const markClientError = (error: GraphQLError): void => void clientErrors.add(error);
+
+export const isClientError = (error: GraphQLError): boolean => clientErrors.has(error);
+
 /** The GraphQLErrors that the application threw or returned in an execution of this package. */
 const thrownByApplication = new WeakSet<object>();
 

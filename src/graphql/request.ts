@@ -4,7 +4,7 @@ import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/con
 import type { Access } from '../auth/access.ts';
 import type { CoreDocuments } from '../core/by-id.ts';
 import type { GraphQLCore } from '../core/core.ts';
-import { ID_PARAMETERS, OPERATION_PARAMETERS, readReference } from '../core/document-id.ts';
+import { ID_PARAMETERS, missingQuery, OPERATION_PARAMETERS, readReference } from '../core/document-id.ts';
 import { noteHidden } from '../diagnostics/logging.ts';
 import type {
   ErrorOrigin,
@@ -551,9 +551,6 @@ function optionalQuery(query: unknown): string {
 }
 
 const isMissing = (query: unknown): boolean => query === undefined || query === null || query === '';
-
-/** Creates the error of a request without a document. */
-const missingQuery = (): HttpError => badRequest('The parameter "query" is missing');
 
 function optionalString(value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') return undefined;

@@ -2,7 +2,7 @@ import type { GraphQLFormattedError } from 'graphql';
 import type * as GraphQLWs from 'graphql-ws';
 import type { CloseCode } from 'graphql-ws';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
-import { readReference } from '../core/document-id.ts';
+import { missingQuery, readReference } from '../core/document-id.ts';
 import { debug, readError } from '../diagnostics/logging.ts';
 import type { packages } from '../diagnostics/packages.ts';
 import { isTimeout } from '../execution/deadline.ts';
@@ -362,10 +362,15 @@ export function paramsOf(
   try {
     const member = (name: string): unknown =>
       Object.hasOwn(members, name) ? (members as Record<string, unknown>)[name] : undefined;
+    const document = acceptsIds
+      ? readReference(member, isObject(extensions) ? extensions : undefined)
+      : undefined;
+    if (query === '' && document === undefined) return missingQuery();
     return {
       query,
-      document: acceptsIds ? readReference(member, isObject(extensions) ? extensions : undefined) : undefined,
-      operationName: operationName ?? undefined,
+      document,
+      // Empty is absent, as over HTTP.
+      operationName: operationName || undefined,
       variables: variables ?? undefined,
       extensions: undefined,
       onError: member('onError'),
@@ -378,10 +383,11 @@ export function paramsOf(
 
 function isOperationPayload(value: unknown): value is OperationPayload {
   if (!isObject(value)) return false;
-  const { query, variables, operationName } = value;
+  const { query, variables, operationName, extensions } = value;
   return (
     typeof query === 'string' &&
     (variables === undefined || variables === null || isObject(variables)) &&
+    (extensions === undefined || extensions === null || isObject(extensions)) &&
     (operationName === undefined || operationName === null || typeof operationName === 'string')
   );
 }

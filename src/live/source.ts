@@ -6,7 +6,8 @@ import type { EventResult } from '../../types/pubsub.ts';
 import { withExtensions } from '../core/admission.ts';
 import { type ObservedStream, observeStream } from '../core/observed-stream.ts';
 import { inTime } from '../execution/deadline.ts';
-import { toGraphQLError } from '../execution/graphql-error.ts';
+import { fragmentsOf, isIncluded } from '../execution/document.ts';
+import { refusalError, toGraphQLError } from '../execution/graphql-error.ts';
 import { executionArgs, setErrorCode } from '../execution/graphql-js.ts';
 import { optionalExport } from '../execution/graphql-version.ts';
 import { guardSource } from '../execution/guard.ts';
@@ -260,9 +261,12 @@ function openInTime(prepared: PreparedOperation, consumer: EventConsumer): Maybe
 const open: OpenSource = (operation, inputs) => {
   const args = executionArgs(operation, inputs, { maxErrors: operation.maxErrors });
   if (validateSubscriptionArgs === undefined) {
-    return graphql.createSourceEventStream(args).then(
+    return Promise.resolve(graphql.createSourceEventStream(args)).then(
       (result) => withCodes(result, operation),
-      (error) => explain(error, operation),
+      (error: unknown) => {
+        if (selectsField(operation)) throw explained(error, operation);
+        return { errors: [refusalError('The subscription selects no field', 'GRAPHQL_VALIDATION_FAILED')] };
+      },
     );
   }
   guardSource(args);
@@ -273,15 +277,31 @@ const open: OpenSource = (operation, inputs) => {
 };
 
 /** Names the field without a source of events, which graphql 16 does not: its error has no path. */
-function explain(error: unknown, { operation, schema }: PreparedOperation): never {
-  if (!(error instanceof Error)) throw error;
+function explained(error: unknown, { operation, schema }: PreparedOperation): unknown {
+  if (!(error instanceof Error)) return error;
   const [, received] = /^Subscription field must return Async Iterable\. (.*)/.exec(error.message) ?? [];
   const field = operation.selectionSet.selections.find((each) => each.kind === graphql.Kind.FIELD);
   if (received !== undefined && field !== undefined) {
     const coordinate = `${schema.getSubscriptionType()?.name}.${field.name.value}`;
     error.message = `${coordinate} has no source of events. Its "subscribe" function, or the function of its name in rootValue, must return an async iterable. ${received}`;
   }
-  throw error;
+  return error;
+}
+
+/**
+ * Whether a subscription has a field after `@skip` and `@include`: graphql 16 throws a TypeError for one that has none. Its
+ * validation refuses conditions with variables.
+ */
+function selectsField({ operation, document }: PreparedOperation): boolean {
+  const fragments = fragmentsOf(document);
+  const selects = ({ selections }: graphql.SelectionSetNode): boolean =>
+    selections.some((node) => {
+      if (!isIncluded(node.directives, () => undefined)) return false;
+      if (node.kind === graphql.Kind.FIELD) return true;
+      const fragment = node.kind === graphql.Kind.FRAGMENT_SPREAD ? fragments.get(node.name.value) : node;
+      return fragment !== undefined && selects(fragment.selectionSet);
+    });
+  return selects(operation.selectionSet);
 }
 
 /** Adds the code to errors of variables, and of a schema without subscriptions. Errors of resolvers have a path. */
