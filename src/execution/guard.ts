@@ -649,6 +649,10 @@ function objectView(type: GraphQLObjectType, resolversOf: ResolversOf, output: O
 }
 
 function abstractView<T extends GraphQLAbstractType>(type: T): T {
-  const resolveType = guardedTypeResolver((...args) => type.resolveType?.(...args));
+  const resolveType = guardedTypeResolver((...args) => {
+    // Without the type as `this`, as in graphql-js.
+    const { resolveType: resolve } = type;
+    return resolve?.(...args);
+  });
   return derive(type, { resolveType: { get: () => (type.resolveType ? resolveType : undefined) } });
 }

@@ -171,6 +171,21 @@ it('type functions get the schema and types of the application', () => {
   expect(seen).toEqual(Array(6).fill(true));
 });
 
+it.each(Object.entries(engines))(
+  'resolveType has no `this` under %s, as with graphql-js alone',
+  (_name, engine) => {
+    const seen: unknown[] = [];
+    const pet = schema.getType('Pet') as GraphQLInterfaceType;
+    pet.resolveType = function resolveType(this: unknown): string {
+      seen.push(this);
+      return 'Cat';
+    };
+    prepare(engine, schema, '{ pet { name } }')({ rootValue: { pet: {} } });
+    pet.resolveType = null;
+    expect(seen).toEqual([undefined]);
+  },
+);
+
 it('a getter is read once', () => {
   let reads = 0;
   const dog = {
