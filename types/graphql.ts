@@ -127,7 +127,7 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
   engine?: 'compiled' | 'graphql-js' | ExecuteFunction | undefined;
   /**
    * The time that an operation may take, or an event of a subscription; then its resolvers are aborted
-   * (`info.getAbortSignal` of graphql 17), and the client gets an error with the code `OPERATION_TIMEOUT` (504 with
+   * (`info.getAbortSignal()`), later fields of a mutation do not start, and the client gets an error with the code `OPERATION_TIMEOUT` (504 with
    * `application/graphql-response+json`). 0 or `false`: no limit. A subscription itself has no limit.
    * @default 60000
    */
@@ -206,7 +206,7 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
    * @default 'guarded'
    */
   getMutations?: 'guarded' | boolean | undefined;
-  /** Origins whose pages count as same-site, such as `https://app.example.com`, also for sockets. No CORS header is sent for them. @default [] */
+  /** Origins whose pages count as same-site, such as `https://app.example.com`, also for sockets and reads with cookies. No CORS header is sent for them. @default [] */
   allowedOrigins?: readonly string[] | undefined;
   /** Allowed values of `Host`; others get 421. Protects against DNS rebinding if no proxy checks the host. @default any host */
   allowedHosts?: readonly string[] | undefined;

@@ -86,7 +86,7 @@ function promiseOutcome(ex: Execution, root: Pending): Promise<ExecutionOutcome>
   });
 }
 
-/** graphql 17 rejects an aborted execution without waiting for its promises; 16 ignores the signal. */
+/** graphql 17 rejects an aborted execution without waiting for its promises; 16 only starts no further mutation. */
 function rejectOnAbort(ex: Execution): void {
   const { signal } = ex.inputs;
   if (signal === undefined || signal === null) return;
@@ -172,9 +172,17 @@ function waitFor(run: SerialRun, field: Pending): void {
   endSyncRun(ex);
 }
 
+const NO_SIGNAL: { readonly signal?: AbortSignal } = {};
+
 function resume(run: SerialRun): void {
   const { ex, root, fields } = run;
   if (ex.finished) return;
+  // graphql 17 has ended the execution.
+  const { signal } = !V17 && run.next < fields.length ? ex.inputs : NO_SIGNAL;
+  if (signal?.aborted === true) {
+    abortExecution(ex, signal.reason);
+    return;
+  }
   run.hasWaited = true;
   ex.segment = ex.pos;
   try {

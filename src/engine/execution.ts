@@ -56,8 +56,8 @@ export class Execution implements Sink {
   resolve: ((outcome: ExecutionOutcome) => void) | undefined = undefined;
   reject: ((reason: unknown) => void) | undefined = undefined;
   removeAbortListener: (() => void) | undefined = undefined;
-  /** graphql 17: the functions of `info`, created for the first resolver that needs `info`. */
-  infoFunctions: Pick<GraphQLResolveInfo, never> | undefined = undefined;
+  /** The functions of `info`, created for the first resolver that needs `info`. */
+  infoFunctions: SignalFunction | undefined = undefined;
   /** The values that the execution does not use any more (see execution/unused-values.ts). */
   unusedValues: UnusedValues | undefined = undefined;
   abortResolvers: ((reason?: unknown) => void) | undefined = undefined;
@@ -293,9 +293,13 @@ export interface FieldPlan extends ErrorField {
   readonly watch: LoadWatch | undefined;
 }
 
-/** The functions that graphql 17 adds to `info`. */
-interface InfoFunctions {
+/** The function of `info` that graphql 17 has, and graphql 16 only here. */
+interface SignalFunction {
   getAbortSignal(): AbortSignal | undefined;
+}
+
+/** The functions that graphql 17 adds to `info`. */
+interface InfoFunctions extends SignalFunction {
   getAsyncHelpers(): {
     promiseAll(values: readonly unknown[]): Promise<unknown[]>;
     track(values: readonly unknown[]): void;
@@ -315,7 +319,10 @@ const createGraphqlInfo: typeof createInfo = V17
       ex.infoFunctions ??= createInfoFunctions(ex);
       return { ...infoData(ex, plan, path), ...ex.infoFunctions };
     }
-  : infoData;
+  : (ex, plan, path) => {
+      ex.infoFunctions ??= { getAbortSignal: () => ex.inputs.signal };
+      return infoData(ex, plan, path);
+    };
 
 /** Adds the member that resolvers have with the option `httpCache`. */
 function withCacheControl(
@@ -330,7 +337,7 @@ function withCacheControl(
 
 function infoData(ex: Execution, plan: FieldPlan, path: ResponsePath): GraphQLResolveInfo {
   const { program } = ex;
-  return {
+  const info: GraphQLResolveInfo & Record<keyof SignalFunction, unknown> = {
     fieldName: plan.name,
     fieldNodes: plan.nodes,
     returnType: plan.type,
@@ -341,7 +348,9 @@ function infoData(ex: Execution, plan: FieldPlan, path: ResponsePath): GraphQLRe
     rootValue: ex.inputs.rootValue,
     operation: program.operation,
     variableValues: ex.variables,
+    getAbortSignal: ex.infoFunctions?.getAbortSignal,
   };
+  return info;
 }
 
 const isIntrospection = ({ definition, parentType }: FieldPlan): boolean =>

@@ -124,7 +124,10 @@ export class TimeLimit {
   ): Promise<ExecutionOutcome> {
     return new Promise((resolve, reject) => {
       let expire = (): void => {
-        running.then((outcome) => inputs.discard(outcome), ignore);
+        running.then(
+          (outcome) => inputs.discard(outcome),
+          () => inputs.discard(),
+        );
         const { origin } = inputs;
         // The response of a mutation is sent when the stored results of its tags are removed.
         inputs
@@ -328,9 +331,9 @@ class TimedInputs implements Complete<ExecutionInputs> {
   }
 
   /** Releases a result that has arrived too late. A mutation may have changed more data meanwhile. */
-  discard({ rest, release }: ExecutionOutcome): void {
-    release?.();
-    rest?.return().catch(ignore);
+  discard(outcome?: ExecutionOutcome): void {
+    outcome?.release?.();
+    outcome?.rest?.return().catch(ignore);
     if (this.#invalidates) void this.caching?.invalidate();
   }
 }

@@ -45,7 +45,7 @@ export function engineFromExecute(execute: ExecuteFunction): Engine {
     return executeOperation(operation, settings, (args, inputs) => {
       const caller = callerOf(settings, inputs, operation);
       if (caching === undefined && caller === undefined && !usesBatches) return run(args);
-      return executeGuarded(run, args, { track: caching && createTracker(caching, inputs), caller });
+      return executeGuarded(run, args, { inputs, track: caching && createTracker(caching, inputs), caller });
     });
   };
 }
@@ -58,6 +58,7 @@ export const graphqlJs: Engine = (operation, settings) => {
   const { caching } = settings;
   return executeOperation(operation, settings, (args, inputs) =>
     executeGuarded(executeNonIncremental, args, {
+      inputs,
       track: caching && createTracker(caching, inputs),
       caller: callerOf(settings, inputs, operation),
     }),
@@ -434,6 +435,7 @@ export const executeIncrementally: IncrementalEngine = (operation, settings, for
       return outcomeFromResult(toHalted({ errors, data: null }), settings, inputs);
     };
     const result = executeGuarded(execute, args, {
+      inputs,
       track,
       caller: callerOf(settings, inputs, operation),
       readsLater: true,

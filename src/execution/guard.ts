@@ -82,6 +82,7 @@ export interface Caller {
 }
 
 interface GuardedExecution {
+  readonly inputs: ExecutionInputs;
   /** Gets the fields. */
   readonly track: FieldTracker | undefined;
   /** Undefined if callers are not checked. */
@@ -96,16 +97,22 @@ interface WithCaller {
   [CALLER]?: Caller | undefined;
 }
 
+/** The member of a schema that has the inputs of its execution, for the resolvers of graphql 16. */
+const INPUTS: unique symbol = Symbol('inputs');
+interface WithInputs {
+  readonly [INPUTS]?: ExecutionInputs;
+}
+
 /** Calls `execute` with guarded resolvers. Changes `args`. */
 export function executeGuarded<Result = MaybePromise<ExecutionResult>>(
   execute: (args: ExecutionArgs) => Result,
   args: ExecutionArgs,
-  { track, caller, readsLater = false }: GuardedExecution,
+  { inputs, track, caller, readsLater = false }: GuardedExecution,
 ): Result {
   const { schema, fieldResolver, typeResolver } = args;
   const view = guardedSchema(schema, fieldResolver ?? defaultFieldResolver, { caller, readsLater });
   // Resolvers find the schema of their execution in `info`, also where asynchronous contexts are lost.
-  args.schema = caller === undefined ? view : schemaOfCaller(view, caller);
+  args.schema = schemaFor(view, inputs, caller);
   args.typeResolver = guardedTypeResolver(typeResolver ?? defaultTypeResolver);
   if (track !== undefined) hasTrackers = true;
   const outer = openList;
@@ -117,10 +124,11 @@ export function executeGuarded<Result = MaybePromise<ExecutionResult>>(
   }
 }
 
-/** Returns a schema for one execution, whose introspection shows what the caller may see. */
-function schemaOfCaller(view: GraphQLSchema, caller: Caller): GraphQLSchema {
-  const { visible } = caller;
-  const own = { [CALLER]: { value: caller } };
+/** Returns the view of a schema for one execution. Its introspection shows what the caller may see. */
+function schemaFor(view: GraphQLSchema, inputs: ExecutionInputs, caller: Caller | undefined): GraphQLSchema {
+  if (V17 && caller === undefined) return view;
+  const own = { [CALLER]: { value: caller }, [INPUTS]: { value: inputs } };
+  const visible = caller?.visible;
   if (visible === undefined) return Object.create(view, own);
   const fieldOf = (type: GraphQLObjectType, name: string): Field | undefined =>
     name === TypeNameMetaFieldDef.name ? TypeNameMetaFieldDef : type.getFields()[name];
@@ -145,13 +153,26 @@ const INTROSPECTION: readonly Field[] = [
   },
 ];
 
-/** Releases the source of a subscription that is opened after the signal was aborted: graphql 17 ignores it. Changes `args`. */
-export function guardSource(args: ExecutionArgs): void {
+/**
+ * Guards the source of a subscription. graphql 17 does not release one that is opened after the signal was aborted; with
+ * graphql 16 its resolver would have no signal. Changes `args`.
+ */
+export function guardSource(args: ExecutionArgs, inputs: ExecutionInputs): void {
   const { schema, fieldResolver } = args;
-  args.schema = guardedSchema(schema, fieldResolver ?? defaultFieldResolver, {
+  const view = guardedSchema(schema, fieldResolver ?? defaultFieldResolver, {
     caller: undefined,
     readsLater: false,
   });
+  args.schema = schemaFor(view, inputs, undefined);
+}
+
+/** Gives resolvers the signal of their execution, as graphql 17 does. Starts no mutation after it was aborted. */
+function addSignal(info: GraphQLResolveInfo): void {
+  const { [INPUTS]: inputs } = info.schema as WithInputs;
+  if (inputs === undefined) return;
+  Object.assign(info, { getAbortSignal: () => inputs.signal });
+  if (info.operation.operation === 'mutation' && info.path.prev === undefined)
+    inputs.signal?.throwIfAborted();
 }
 
 function returnLate(source: unknown): void {
@@ -497,6 +518,7 @@ function guardedResolver(
   const watch = watchLoads(field, parentType);
   return (source, args, context, info) => {
     const seen: Mutable<GraphQLResolveInfo> = info;
+    if (!V17) addSignal(info);
     seen.schema = schema;
     seen.parentType = parentType;
     seen.returnType = type;
@@ -514,10 +536,11 @@ function guardedResolver(
 
 function guardedSubscriber({ field, parentType }: FieldPlace, schema: GraphQLSchema): Resolver {
   return (source, args, context, info) => {
-    Object.assign(info, { schema, parentType });
+    if (!V17) addSignal(info);
+    Object.assign(info, { schema, parentType, returnType: field.type });
     const opening = (field.subscribe ?? defaultFieldResolver)(source, args, context, info);
     return settle(opening, (opened) => {
-      if (isAborted(info)) returnLate(opened);
+      if (V17 && isAborted(info)) returnLate(opened);
       return opened;
     });
   };

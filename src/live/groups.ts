@@ -201,12 +201,15 @@ class SharedSubscription implements EventConsumer {
     listeners: GroupListeners,
   ) {
     this.#keyMembers = keyMembers.get(first.contextValue as object);
+    const { signal } = this.#abortController;
+    const origin = { ...first.origin };
+    Object.defineProperty(origin, 'aborted', { get: () => signal.aborted, enumerable: true });
     this.inputs = {
       rootValue: first.rootValue,
       contextValue: this.#watch(first.contextValue),
       variableValues: first.variableValues,
-      signal: this.#abortController.signal,
-      origin: first.origin,
+      signal,
+      origin,
       access: first.access,
       isShared: true,
     };

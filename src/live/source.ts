@@ -157,38 +157,58 @@ function withMembers(
   return withExtensions(outcome, cursor === undefined ? extensions : withCursor(extensions, cursor));
 }
 
+/** The inputs of one event. What tells whether its client is still there is that of the operation. */
+class EventInputs implements ExecutionInputs {
+  readonly rootValue: unknown;
+  readonly contextValue: unknown;
+  readonly variableValues: Record<string, unknown> | undefined;
+  readonly isShared: boolean;
+  readonly connectionParams: ExecutionInputs['connectionParams'];
+  access: ExecutionInputs['access'];
+  caching: ExecutionInputs['caching'];
+  readonly #operation: ExecutionInputs;
+
+  constructor(operation: ExecutionInputs, rootValue: unknown, contextValue: unknown) {
+    this.rootValue = rootValue;
+    this.contextValue = contextValue;
+    this.variableValues = operation.variableValues;
+    this.isShared = operation.isShared === true;
+    this.connectionParams = operation.connectionParams;
+    this.access = operation.access;
+    this.caching = undefined;
+    this.#operation = operation;
+  }
+
+  get origin(): ExecutionInputs['origin'] {
+    return this.#operation.origin;
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.#operation.signal;
+  }
+}
+
 /** Creates the function that returns the inputs of an event, or why its caller must not get it. */
 function createEventInputs(
   { inputs, contextForEvent, authorizeEvent }: EventConsumer,
   { timeLimit }: PreparedOperation,
-): (rootValue: unknown) => MaybePromise<ExecutionInputs | RequestError> {
-  const { contextValue, variableValues, origin, access, isShared = false, connectionParams } = inputs;
-  // Written out: V8 would give the copy of another object no fixed shape, which made an event cost twice as much.
-  const inputsOf = (rootValue: unknown, context: unknown): ExecutionInputs => ({
-    rootValue,
-    contextValue: context,
-    variableValues,
-    origin,
-    access,
-    isShared,
-    connectionParams,
-  });
-  if (contextForEvent === undefined) return (rootValue) => inputsOf(rootValue, contextValue);
+): (rootValue: unknown) => MaybePromise<EventInputs | RequestError> {
+  const { contextValue, origin } = inputs;
+  if (contextForEvent === undefined) return (rootValue) => new EventInputs(inputs, rootValue, contextValue);
   return (rootValue) =>
     settle(inTime(timeLimit, contextForEvent(), origin), (context) => {
-      const event = inputsOf(rootValue, context);
+      const event = new EventInputs(inputs, rootValue, context);
       if (authorizeEvent === undefined) return event;
       return settle(inTime(timeLimit, authorizeEvent(event), origin), (refusal) => refusal ?? event);
     });
 }
 
 /** Executes one event. With a response cache, the stored results of its tags are removed before its result is sent. */
-function executeEvent(prepared: PreparedOperation, inputs: ExecutionInputs): MaybePromise<ExecutionOutcome> {
+function executeEvent(prepared: PreparedOperation, inputs: EventInputs): MaybePromise<ExecutionOutcome> {
   const caching = prepared.cachePolicy?.startWrite(inputs.variableValues);
   if (caching === undefined) return prepared.execute(inputs);
-  return settle(prepared.execute({ ...inputs, caching }), (outcome) =>
-    settle(caching.invalidate(), () => outcome),
-  );
+  inputs.caching = caching;
+  return settle(prepared.execute(inputs), (outcome) => settle(caching.invalidate(), () => outcome));
 }
 
 /** Uses the positions of a source. Sources without `started` know their start when they are opened. */
@@ -260,6 +280,7 @@ function openInTime(prepared: PreparedOperation, consumer: EventConsumer): Maybe
 
 const open: OpenSource = (operation, inputs) => {
   const args = executionArgs(operation, inputs, { maxErrors: operation.maxErrors });
+  guardSource(args, inputs);
   if (validateSubscriptionArgs === undefined) {
     return Promise.resolve(graphql.createSourceEventStream(args)).then(
       (result) => withCodes(result, operation),
@@ -269,7 +290,6 @@ const open: OpenSource = (operation, inputs) => {
       },
     );
   }
-  guardSource(args);
   const checked = validateSubscriptionArgs(args);
   return Array.isArray(checked)
     ? withCodes({ errors: checked }, operation)

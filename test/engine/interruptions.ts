@@ -1,4 +1,5 @@
 // Run by interruptions.test.ts: throws, rejects and aborts at every point of some executions, under both engines.
+import { versionInfo } from 'graphql';
 import { schemaOf } from './cases/case.ts';
 import { engines, outcomeOf, prepare, settingsOf, unguardedGraphqlJs } from './compare.ts';
 import { type Action, Recorder } from './recorder.ts';
@@ -153,8 +154,15 @@ for (const [title, query] of Object.entries(QUERIES)) {
       if (mine.unhandled > theirs.unhandled) differences.push(`${at}: unhandled rejection`);
       // Before the first wait only a resolver can abort; the engine checks the signal when it waits.
       if (action.startsWith('abort') && index < firstWait) continue;
-      check(at, mine.text, theirs.text);
-      check(`${at}, reached`, mine.reached, theirs.reached);
+      // graphql-js 16 alone knows no signal. The engine starts no later field of the mutation.
+      const isStopped =
+        versionInfo.major < 17 && title === 'a mutation' && mine.text.startsWith('threw Error: aborted');
+      if (!isStopped) check(at, mine.text, theirs.text);
+      check(
+        `${at}, reached`,
+        mine.reached,
+        isStopped ? theirs.reached.slice(0, mine.reached.length) : theirs.reached,
+      );
     }
   }
   Buffer.allocUnsafeSlow = allocUnsafeSlow;

@@ -116,7 +116,46 @@ describe.each(ENGINES)('the option timeout, under %s', (engine) => {
   it('graphqlHTTP aborts the signal of the resolvers of a slow operation', async () => {
     const url = await serve({ engine });
     await post(url, { query: '{ never }' });
-    expect(signals.map((signal) => signal?.reason?.name)).toEqual([V17 ? 'TimeoutError' : undefined]);
+    expect(signals.map((signal) => signal?.reason?.name)).toEqual(['TimeoutError']);
+  });
+
+  it('graphqlHTTP starts no later mutation of an operation that took too long, and reports nothing more', async () => {
+    const url = await serve({ engine });
+    const response = await post(url, { query: 'mutation Two { first: change second: change }' }, GRAPHQL);
+    expect([response.status, await response.json()]).toEqual([504, LATE]);
+    for (const end of release.splice(0)) end();
+    // A later response shows that the event loop has run.
+    await post(url, { query: '{ quick }' });
+    expect([signals.length, reports.length]).toEqual([1, 1]);
+  });
+
+  it('the resolver of a subscription, and those of its events, have a signal that the client aborts by leaving', async () => {
+    const seen: AbortSignal[] = [];
+    const note = (_args: unknown, _context: unknown, info: Info): void =>
+      void seen.push(info.getAbortSignal?.() as AbortSignal);
+    const events = {
+      event: async function* (...args: Parameters<typeof note>) {
+        note(...args);
+        yield {
+          event: (...more: Parameters<typeof note>) => {
+            note(...more);
+            return new Promise((_resolve, reject) =>
+              seen[1]?.addEventListener('abort', () => reject(seen[1]?.reason)),
+            );
+          },
+        };
+      },
+    };
+    const url = await serve({ engine, rootValue: events, timeout: false });
+    const client = await ready(url.replace('http', 'ws'), MODERN);
+    client.send({ id: '1', type: 'subscribe', payload: { query: 'subscription { event }' } });
+    await until(() => seen.length === 2);
+    expect(seen.map(({ aborted }) => aborted)).toEqual([false, false]);
+    client.send({ id: '1', type: 'complete' });
+    await until(() => seen.every(({ aborted }) => aborted));
+    await client.close();
+    await post(url, { query: '{ __typename }' });
+    expect(reports).toEqual([]);
   });
 
   it('graphqlHTTP ends a slow operation over GET', async () => {

@@ -4,8 +4,8 @@ import { GraphQLScalarType } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
-import { LEGACY, MODERN, ready } from '../subscriptions/client.ts';
-import { inProduction } from '../subscriptions/serve.ts';
+import { LEGACY, MODERN, ready } from '../live/client.ts';
+import { inProduction } from '../live/serve.ts';
 import { run } from './server.ts';
 
 const toDay = (value: unknown): Date => {
