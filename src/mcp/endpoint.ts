@@ -42,8 +42,14 @@ import {
 } from '../options/rules.ts';
 import { MCP_OPTIONS } from '../options/scopes.ts';
 import { createRunTool, refusedCall } from './call.ts';
-import { createProtocolServer, loadSdk, type McpExchange, type McpServices } from './protocol.ts';
-import { createToolList, readPrompts } from './tools.ts';
+import {
+  createArgumentCheck,
+  createProtocolServer,
+  loadSdk,
+  type McpExchange,
+  type McpServices,
+} from './protocol.ts';
+import { assertNoSearchTools, createToolList, readPrompts } from './tools.ts';
 
 /** The options of `mcp` after checks, with defaults filled in. */
 interface McpSettings {
@@ -106,11 +112,13 @@ export function createMcp(handler: GraphQLHandler, given: McpOptions | undefined
   const headers = new Map(
     Object.entries(settings.variablesFromHeaders).map(([name, header]) => [name, header.toLowerCase()]),
   );
+  if (settings.search) assertNoSearchTools(documents);
   const sdk = loadSdk();
   const services: McpServices = {
     ...settings,
     tools: createToolList(core, documents, new Set(headers.keys()), () => protocol.notify.toolsChanged()),
     run: createRunTool(core),
+    problemOf: createArgumentCheck(sdk),
     prompts: settings.prompts === undefined ? new Map() : promptsOf(settings.prompts),
     headers,
     schemaFor: settings.search
@@ -128,7 +136,10 @@ export function createMcp(handler: GraphQLHandler, given: McpOptions | undefined
     http.handle(req, res, next);
   const endpoint = Object.assign(middleware, {
     tools: () => [...services.tools().values()].map(({ tool }) => tool),
-    close: () => protocol.close(),
+    close() {
+      http.close();
+      return protocol.close();
+    },
   });
   // Now, so that the warnings about documents are at the start.
   endpoint.tools();
@@ -165,6 +176,7 @@ class Endpoint {
   readonly #fetch: Fetch;
   readonly #isHostAllowed: HostCheck;
   readonly #core: GraphQLCore;
+  #isClosed = false;
 
   constructor(core: GraphQLCore, settings: McpSettings, services: McpServices, fetch: Fetch) {
     this.#core = core;
@@ -175,6 +187,11 @@ class Endpoint {
       settings.allowedHosts === undefined
         ? (core.isHostAllowed ?? isLoopbackConsistent)
         : createHostCheck(settings.allowedHosts);
+  }
+
+  /** Further requests get 503, as do those that the SDK ends now. */
+  close(): void {
+    this.#isClosed = true;
   }
 
   handle(req: ConnectRequest, res: ServerResponse, next: NextFunction): void {
@@ -203,6 +220,7 @@ class Endpoint {
     const isAllowed =
       origin === undefined || this.#settings.allowedOrigins.includes(origin) || isOwnOrigin(req, origin);
     if (!isAllowed) return forbidden(`The origin ${origin} is not allowed (option "allowedOrigins" of mcp)`);
+    if (this.#isClosed) return CLOSED;
     if (methods.includes(method)) return undefined;
     return jsonRpcError(405, `The method ${method} is not allowed`, { allow: methods.join(', ') });
   }
@@ -212,7 +230,8 @@ class Endpoint {
     res.once('close', () => stop.abort());
     const exchange: McpExchange = { req, signal: stop.signal, refused: undefined };
     const authInfo = { token: '', clientId: '', scopes: [], extra: { exchange } };
-    const response = await this.#fetch(await toRequest(req, stop.signal), { authInfo });
+    const body = isParsed(req) ? textOf(req.body) : await readBody(req);
+    const response = await this.#fetch(toRequest(req, body, stop.signal), { authInfo });
     // The status depends on the result: a stream begins before the tool has run.
     const chunks = response.body?.getReader();
     const first = await chunks?.read();
@@ -220,7 +239,8 @@ class Endpoint {
       await chunks?.cancel();
       throw startedBefore('mcp cannot send a result');
     }
-    if (exchange.refused !== undefined && this.#settings.resourceMetadata !== undefined) {
+    // In a batch the other calls have results.
+    if (exchange.refused !== undefined && !isBatch(body) && this.#settings.resourceMetadata !== undefined) {
       await chunks?.cancel();
       writeReply(req, res, this.#challenge(req, exchange.refused));
     } else await send(res, response, readChunks(first, chunks));
@@ -257,8 +277,9 @@ class Endpoint {
       writeReply(req, res, jsonRpcError(error.status, error.message));
       return;
     }
-    this.#core.reportError(error, originOf(req));
+    if (!this.#isClosed) this.#core.reportError(error, originOf(req));
     if (res.headersSent) destroyIncomplete(res);
+    else if (this.#isClosed) writeReply(req, res, CLOSED);
     else writeReply(req, res, jsonRpcError(500, 'Internal server error'));
   }
 }
@@ -282,6 +303,8 @@ function jsonRpcError(status: number, message: string, headers: Record<string, s
   return { status, headers: { ...NO_STORE, 'content-type': 'application/json', ...headers }, body };
 }
 
+const CLOSED = jsonRpcError(503, 'The endpoint is closed');
+
 /** The URL of a request without its query. */
 function urlOf(req: ConnectRequest): string {
   return (publicOriginOf(req) ?? '') + withoutSlash(pathOf(req.originalUrl ?? req.url));
@@ -291,15 +314,21 @@ function urlOf(req: ConnectRequest): string {
  * The request as fetch has it. Its URL is a constant, which the SDK does not read: a client may send a host of which no
  * URL can be made. A body that middleware has parsed is passed on as JSON.
  */
-async function toRequest(req: ConnectRequest, signal: AbortSignal): Promise<Request> {
+function toRequest(
+  req: ConnectRequest,
+  body: string | Uint8Array<ArrayBuffer>,
+  signal: AbortSignal,
+): Request {
   const headers = new Headers();
   for (const [name, value] of Object.entries(req.headers)) {
     if (name.startsWith(':') || value === undefined) continue;
     for (const each of [value].flat()) headers.append(name, each);
   }
-  const body = isParsed(req) ? textOf(req.body) : await readBody(req);
   return new Request('http://localhost/', { method: 'POST', headers, signal, body });
 }
+
+/** Whether a body is a list of messages. */
+const isBatch = (body: string | Uint8Array): boolean => /^\s*\[/.test(Buffer.from(body).toString('latin1'));
 
 const textOf = (body: unknown): string =>
   typeof body === 'string' || Buffer.isBuffer(body) ? String(body) : JSON.stringify(body);

@@ -16,7 +16,8 @@ import type { CoreDocuments } from '../core/by-id.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import type { LoadedDocument } from '../core/documents.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
-import { formatValue, getOrCreate } from '../options/rules.ts';
+import { formatValue, getOrCreate, optionError } from '../options/rules.ts';
+import { MCP_OPTIONS } from '../options/scopes.ts';
 import { schemaOfVariables } from './input-schema.ts';
 
 export interface OperationTool {
@@ -197,6 +198,16 @@ export const SEARCH_TOOLS: readonly McpTool[] = [
     annotations,
   },
 ];
+
+/** @throws TypeError for an operation with the name of a search tool. One that is read later replaces that tool. */
+export function assertNoSearchTools(documents: CoreDocuments): void {
+  const { loaded = new Map<string, LoadedDocument>() } = documents.trusted() ?? {};
+  const names = new Set([...loaded.values()].flatMap(namedOperations).map(({ name }) => name?.value));
+  const taken = SEARCH_TOOLS.find(({ name }) => names.has(name));
+  if (taken === undefined) return;
+  const problem = `option "search" adds the tool "${taken.name}", and a document has an operation of this name; rename the operation`;
+  throw optionError(MCP_OPTIONS, problem);
+}
 
 const textOf = (argument: unknown): string => (typeof argument === 'string' ? argument : '');
 

@@ -4,6 +4,7 @@ import { GraphQLScalarType } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
+import { atEnd } from '../kit.ts';
 import { LEGACY, MODERN, ready } from '../live/client.ts';
 import { inProduction } from '../live/serve.ts';
 import { run } from './server.ts';
@@ -40,7 +41,7 @@ const schema = makeExecutableSchema({
   },
 });
 
-const stops = inProduction();
+inProduction();
 type Params = { readonly query: string; readonly variables?: object; readonly operationName?: string };
 type Send = (params: Params) => Promise<string>;
 
@@ -50,7 +51,7 @@ async function transports(options: GraphQLOptions = {}) {
   const handler = graphqlHTTP(schema, { onError: (error) => void reports.push(error), ...options });
   const running = await run((req, res) => void handler(req, res));
   attachSubscriptions(running.server, handler, { path: '/graphql' });
-  stops.push(() => running.close());
+  atEnd(() => running.close());
   const post =
     (accept: string): Send =>
     async (params) => {
@@ -172,7 +173,7 @@ it('a bug of the application in a subscribe resolver is still reported', async (
   });
   const handler = graphqlHTTP(broken, { onError: (error) => void reports.push(error) });
   const running = await run((req, res) => void handler(req, res));
-  stops.push(() => running.close());
+  atEnd(() => running.close());
   const response = await fetch(`${running.url}?query=subscription{t}`, {
     headers: { accept: 'text/event-stream' },
   });

@@ -265,6 +265,75 @@ describe('mcp with the official client', () => {
     expect((await call(await connect(), 'whoAmI')).structuredContent).toEqual({ data: { me: null } });
   });
 
+  it.each([
+    ['findCustomer', { id: '1', nmae: 'Ada' }, 'nmae'],
+    ['findCustomer', {}, 'id'],
+    ['findCustomer', { id: { not: 'text' } }, 'id'],
+    ['listCustomers', { filter: { inner: { naem: 'Ada' } } }, 'naem'],
+    ['listCustomers', { fliter: { name: 'Ada' } }, 'fliter'],
+    ['search_schema', {}, 'words'],
+    ['search_schema', { words: 'customer', limit: 3 }, 'limit'],
+    ['describe_type', { name: 'Order' }, 'type'],
+  ])(
+    'the call of %s with %j, which its inputSchema refuses, says so to the model and runs nothing',
+    async (name, args, word) => {
+      const reports: unknown[] = [];
+      await serve({ graphql: { onError: (error) => void reports.push(error) }, options: { search: true } });
+      const result = await call(await connect(), name, args);
+      expect(result).toMatchObject({
+        isError: true,
+        structuredContent: { errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] },
+      });
+      expect(JSON.stringify(result.content)).toContain(word);
+      expect([seen, reports]).toEqual([[], []]);
+    },
+  );
+
+  it('null for an optional argument, and an integer for an ID, fit the inputSchema', async () => {
+    await serve();
+    const client = await connect();
+    expect((await call(client, 'listCustomers', { filter: null })).isError).toBeUndefined();
+    expect((await call(client, 'findCustomer', { id: 1 })).isError).toBeUndefined();
+  });
+
+  it('each call of a batch has its own response, also beside one that needs a scope', async () => {
+    await serve({ options: { resourceMetadata: { authorizationServers: ['https://login.example.com'] } } });
+    const message = (id: number, name: string, args: object) => ({
+      jsonrpc: '2.0',
+      id,
+      method: 'tools/call',
+      params: { name, arguments: args },
+    });
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: ` ${JSON.stringify([
+        message(1, 'renameCustomer', { id: '1', to: 'Grace' }),
+        message(2, 'readSecret', {}),
+      ])}`,
+    });
+    const text = await response.text();
+    expect([response.status, text]).toEqual([200, expect.stringContaining('Grace')]);
+    expect(text).toContain('"id":2');
+    expect(text).toMatch(/UNAUTHENTICATED|FORBIDDEN/);
+  });
+
+  it('mcp refuses an operation with the name of a search tool', () => {
+    const handler = (name: string) =>
+      graphqlHTTP(schema, {
+        documents: { from: { one: `query ${name} { me }` } },
+        auth: { scopes: () => null },
+      });
+    expect(() => mcp(handler('search_schema'), { search: true })).toThrow(
+      expect.objectContaining({ code: 'ERR_OPTION', message: expect.stringContaining('search_schema') }),
+    );
+    expect(
+      mcp(handler('search_schema'))
+        .tools()
+        .map(({ name }) => name),
+    ).toEqual(['search_schema']);
+  });
+
   it('an unknown tool is an error of the protocol', async () => {
     await serve();
     await expect(call(await connect(), 'dropEverything')).rejects.toThrow(
@@ -421,6 +490,14 @@ describe('the security of mcp', () => {
       bearer_methods_supported: ['header'],
     });
     expect(await (await list({ 'x-scopes': 'secrets:read' }, body)).text()).toContain('the secret');
+  });
+
+  it('requests after close() get 503 without a report', async () => {
+    const reports: unknown[] = [];
+    const { endpoint } = await serve({ graphql: { onError: (error) => void reports.push(error) } });
+    expect((await list()).status).toBe(200);
+    await endpoint.close();
+    expect([(await list()).status, (await list()).status, reports]).toEqual([503, 503, []]);
   });
 
   it('a body of more than a mebibyte gets 413, one that is no JSON 400, and the endpoint stays usable', async () => {
