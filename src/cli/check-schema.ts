@@ -320,9 +320,7 @@ function affectedBy(
       return [coordinate.replace(/\(.*/, '')];
     case 'ARG_CHANGED_KIND':
     case 'FIELD_CHANGED_KIND': {
-      // A value that has become required is missing where it was not used.
-      if (!isRequired(newSchema, coordinate)) return [coordinate];
-      return coordinate.endsWith(')') ? [coordinate.replace(/\(.*/, '')] : usesOfType(oldSchema, owner);
+      return isRequired(newSchema, coordinate) ? usesOfOwner(oldSchema, coordinate) : [coordinate];
     }
     default:
       return [coordinate];
@@ -346,6 +344,12 @@ function isRequired(schema: GraphQLSchema, coordinate: string): boolean {
   const argument = type.getFields()[member]?.args.find((one) => one.name === name);
   return argument !== undefined && isRequiredArgument(argument);
 }
+
+/** Where a value that has become required is missing: it was not used there. */
+const usesOfOwner = (schema: GraphQLSchema, coordinate: string): readonly string[] =>
+  coordinate.endsWith(')')
+    ? [coordinate.replace(/\(.*/, '')]
+    : usesOfType(schema, coordinate.replace(/\..*/, ''));
 
 /** The coordinates of a type, of its members, and of everything that has this type. */
 function usesOfType(schema: GraphQLSchema, name: string): readonly string[] {
@@ -424,7 +428,7 @@ function oneOfChanges(oldSchema: GraphQLSchema, newSchema: GraphQLSchema): Schem
   });
 }
 
-/** Other default values, also new ones: operations that do not give a value behave differently. */
+/** Other default values, also new ones: operations that do not give a value behave differently, or are invalid now. */
 function defaultChanges(oldSchema: GraphQLSchema, newSchema: GraphQLSchema): SchemaChange[] {
   const before = inputValues(oldSchema);
   const changes: SchemaChange[] = [];
@@ -432,13 +436,15 @@ function defaultChanges(oldSchema: GraphQLSchema, newSchema: GraphQLSchema): Sch
     const earlier = before.get(coordinate);
     if (earlier === undefined || sameValue(earlier, after)) continue;
     const [from, to] = [earlier.defaultValue ?? 'none', after.defaultValue ?? 'none'];
-    changes.push({
-      level: 'dangerous',
-      type: /[:)]$/.test(coordinate) ? 'ARG_DEFAULT_VALUE_CHANGE' : 'INPUT_FIELD_DEFAULT_VALUE_CHANGE',
-      coordinate,
-      description: `The default value of ${coordinate} changed from ${from} to ${to}.`,
-      affected: undefined,
-    });
+    const type = /[:)]$/.test(coordinate) ? 'ARG_DEFAULT_VALUE_CHANGE' : 'INPUT_FIELD_DEFAULT_VALUE_CHANGE';
+    const description = `The default value of ${coordinate} changed from ${from} to ${to}.`;
+    // Operations that do not give a value are invalid without a default.
+    const isRequired = after.defaultValue == null && after.type.kind === 'NON_NULL';
+    changes.push(
+      isRequired
+        ? breaking(type, coordinate, `${description} It is required now.`, usesOfOwner(oldSchema, coordinate))
+        : { level: 'dangerous', type, coordinate, description, affected: undefined },
+    );
   }
   return changes;
 }
