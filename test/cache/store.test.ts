@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { createProcessStore, GuardedStore } from '../../src/cache/store.ts';
 import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';
+import { runInProcess } from '../engine/run-in-process.ts';
 
 const LOOKUP: CacheLookup = { entry: undefined, version: 1 };
 const ENTRY: CacheEntry = {
@@ -54,6 +55,11 @@ describe('GuardedStore', () => {
     const store = guard({ set: () => never, invalidate: () => never });
     expect(await settlesAfterFifty(store.set('k', ENTRY, 1))).toBe(true);
     expect(await settlesAfterFifty(store.invalidateSoon(['a']))).toBe(true);
+  });
+
+  it('a request waits for the code of the memory store, whose import may be slower, and reports nothing', () => {
+    const text = runInProcess('test/caching/first-lookup.ts');
+    expect(JSON.parse(text)).toEqual({ lookup: { version: 0 }, errors: [] });
   });
 
   it('requests do not wait for a silent store again, except one per second', async () => {

@@ -1,0 +1,12 @@
+// Run by guarded-store.test.ts: a lookup whose process is busy while the code of the memory store is imported.
+import { createProcessStore, GuardedStore } from '../../src/cache/store.ts';
+
+const errors: string[] = [];
+const store = new GuardedStore(
+  createProcessStore(1e6, undefined),
+  (error) => void errors.push(String(error)),
+);
+const result = store.get('k');
+const began = performance.now();
+while (performance.now() - began < 100);
+process.stdout.write(JSON.stringify({ lookup: await result, errors }));
