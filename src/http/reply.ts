@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { isAscii } from 'node:buffer';
-import { type IncomingMessage, ServerResponse } from 'node:http';
+import { type IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
 import { constants } from 'node:os';
 import type { NextFunction } from '../../types/connect.ts';
@@ -14,6 +14,14 @@ export const NO_STORE: Readonly<Headers> = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
 };
+
+/** The name that the package `http-errors` gives an error, such as `ForbiddenError`: handlers of applications read it. */
+export function errorName(status: number): string {
+  const name = (STATUS_CODES[status] ?? '')
+    .replace(/(?<=^| )[a-z]/g, (letter) => letter.toUpperCase())
+    .replace(/[^A-Za-z]/g, '');
+  return name.endsWith('Error') ? name : `${name}Error`;
+}
 
 /**
  * An error that the client may see: the status and headers of the response, and a message. It is a client's mistake,
@@ -32,7 +40,7 @@ export class HttpError extends Error {
     details: { headers?: Headers; code?: string; cause?: unknown } = {},
   ) {
     super(message, details);
-    this.name = 'HttpError';
+    this.name = errorName(status);
     this.status = status;
     this.headers = details.headers ?? {};
     this.code = details.code;

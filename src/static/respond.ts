@@ -16,6 +16,7 @@ import {
   codeOf,
   destroyIncomplete,
   endWithBody,
+  errorName,
   type Headers,
   isAborted as isConnectionLost,
   isWriteReplaced,
@@ -448,11 +449,11 @@ export function endWithout(req: ConnectRequest, res: ServerResponse): NextFuncti
  */
 function errorFor({ status = 404, error }: NotServed): Error {
   const message = error?.message ?? STATUS_CODES[status] ?? '';
-  return Object.assign(new Error(message), error, {
-    status,
-    statusCode: status,
-    expose: error === undefined,
-  });
+  const members = { status, statusCode: status, expose: error === undefined };
+  const passed = Object.assign(new Error(message), error, members);
+  // As in `http-errors`, which `send` uses: an error of the file system keeps its name.
+  const name = { value: errorName(status), configurable: true, writable: true };
+  return error === undefined ? Object.defineProperty(passed, 'name', name) : passed;
 }
 
 const SAFE_QUERY = /^\?[\x21-\x7e]*$/;

@@ -8,8 +8,8 @@ const apps = JSON.parse(list).map((options) => {
   app.use('/mount', express.static(root, options ?? undefined));
   app.use((_req, res) => void res.status(299).end());
   app.use((error, _req, res, _next) => {
-    const { status, statusCode, expose, message, code } = error;
-    res.status(298).json({ status, statusCode, expose, message, code });
+    const { name, status, statusCode, expose, message, code } = error;
+    res.status(298).json({ name, status, statusCode, expose, message, code });
   });
   return app;
 });

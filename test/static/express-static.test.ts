@@ -287,8 +287,8 @@ eachExpress((express, version) => {
 
   function serveOurs(): RequestListener {
     const report: ErrorRequestHandler = (error, _req, res, _next) => {
-      const { status, statusCode, expose, message, code } = error;
-      res.status(298).json({ status, statusCode, expose, message, code });
+      const { name, status, statusCode, expose, message, code } = error;
+      res.status(298).json({ name, status, statusCode, expose, message, code });
     };
     const apps = OPTION_SETS.map((options) => {
       const app = express().disable('x-powered-by');
