@@ -1,4 +1,4 @@
-// Run by guarded-store.test.ts: a lookup whose process is busy while the code of the memory store is imported.
+// Run by store.test.ts: a lookup whose process is busy while the code of the memory store is imported.
 import { createProcessStore, GuardedStore } from '../../src/cache/store.ts';
 
 const errors: string[] = [];

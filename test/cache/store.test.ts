@@ -58,7 +58,7 @@ describe('GuardedStore', () => {
   });
 
   it('a request waits for the code of the memory store, whose import may be slower, and reports nothing', () => {
-    const text = runInProcess('test/caching/first-lookup.ts');
+    const text = runInProcess('test/cache/first-lookup.ts');
     expect(JSON.parse(text)).toEqual({ lookup: { version: 0 }, errors: [] });
   });
 

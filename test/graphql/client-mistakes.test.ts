@@ -73,7 +73,7 @@ async function transports(options: GraphQLOptions = {}) {
         messages.push(message);
         if (['complete', 'error'].includes(message['type'] as string)) break;
       }
-      client.close();
+      await client.close();
       return JSON.stringify(messages);
     };
   const send: Record<string, Send> = {
