@@ -74,6 +74,8 @@ export class PostgresTransport implements EventTransport {
   #listener!: TransportListener;
   #running: Promise<void> | undefined;
   #session: Session | undefined;
+  /** Whether the events since the last session are missing. */
+  #isLost = false;
   /** The session whose events are being read. */
   #draining: Session | undefined;
   #sweep: NodeJS.Timeout | undefined;
@@ -215,7 +217,6 @@ export class PostgresTransport implements EventTransport {
 
   /** Connects, and again after each lost connection. */
   async #run(): Promise<void> {
-    let isFirst = true;
     let reported = '';
     for (let attempt = 0; !this.#isClosed; attempt++) {
       try {
@@ -225,11 +226,9 @@ export class PostgresTransport implements EventTransport {
           notified: (channel) => this.#notified(channel),
         });
         if (await this.#begin(session)) {
-          if (!isFirst) this.#listener.gap();
           attempt = 0;
           reported = '';
         }
-        isFirst = false;
         const error = await session.lost;
         this.#lost();
         throw error;
@@ -267,6 +266,7 @@ export class PostgresTransport implements EventTransport {
 
   #lost(): void {
     this.#session = undefined;
+    this.#isLost = true;
     if (this.#isClosed) return;
     for (const [name, { place }] of this.#channels) {
       if (place !== undefined) this.#channels.set(name, createChannel());
@@ -291,7 +291,11 @@ export class PostgresTransport implements EventTransport {
     try {
       while (this.#session === session) {
         if (this.#unplaced.size > 0) await this.#place(session, take(this.#unplaced, PLACE_CHANNELS));
-        else if (this.#dirty.size > 0) await this.#deliver(session, take(this.#dirty, READ_CHANNELS));
+        else if (this.#isLost) {
+          this.#isLost = false;
+          // Before the events that have arrived meanwhile.
+          this.#listener.gap();
+        } else if (this.#dirty.size > 0) await this.#deliver(session, take(this.#dirty, READ_CHANNELS));
         else return;
       }
     } catch (error) {
