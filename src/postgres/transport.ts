@@ -164,10 +164,10 @@ export class PostgresTransport implements EventTransport {
     return new Set([this.#settings.pool, this.#settings.listen]);
   }
 
-  async #query<Row>(text: string, values: unknown[]): Promise<readonly Row[]> {
+  async #query<Row>(text: string, values: unknown[], send = queryIn<Row>): Promise<readonly Row[]> {
     const { pool, commandTimeout } = this.#settings;
     try {
-      return await queryIn<Row>(pool, commandTimeout, text, values);
+      return await send(pool, commandTimeout, text, values);
     } catch (error) {
       if (!isRefusal(error)) throw error;
       throw refusal('Cannot read the history', error as Error);
@@ -208,10 +208,14 @@ export class PostgresTransport implements EventTransport {
     try {
       for (const statement of this.#statements.sweeps) {
         for (let count = SWEEP_ROWS; count === SWEEP_ROWS && !this.#isClosed; )
-          count = (await queryIn(pool, SWEEP_MILLISECONDS, statement, [history.age, history.length])).length;
+          count = (await writeIn(pool, SWEEP_MILLISECONDS, statement, [history.age, history.length])).length;
       }
-    } catch {
-      // The connection that listens reports errors; the next round repeats the removal.
+    } catch (cause) {
+      // The next round repeats the removal. The connection that listens reports lost connections.
+      if (this.#session !== undefined && /^\w{5}$/.test(codeOf(cause)))
+        this.#listener.error(
+          new Error(`Old events cannot be removed from PostgreSQL: ${(cause as Error).message}`, { cause }),
+        );
     }
   }
 
@@ -403,7 +407,7 @@ class PublishQueue {
     const channels = sorted.map(({ channel }) => channel);
     const payloads = sorted.map(({ payload }) => payload);
     try {
-      await queryIn(pool, commandTimeout, this.#statement, [channels, payloads]);
+      await writeIn(pool, commandTimeout, this.#statement, [channels, payloads]);
       for (const { resolve } of batch) resolve();
     } catch (error) {
       for (const { reject } of batch) reject(error as Error);
@@ -603,7 +607,10 @@ class Session {
   async #create(): Promise<void> {
     const { statements } = this.#owner;
     const [row] = await this.query<{ found: boolean }>(statements.exists);
-    if (row?.found !== true) await this.query(statements.migration);
+    if (row?.found === true) return;
+    await this.query(BEGIN);
+    await this.query(statements.migration);
+    await this.query('COMMIT');
   }
 
   #check(): void {
@@ -627,6 +634,30 @@ async function connect(pool: PostgresPool, commandTimeout: number): Promise<Post
   }
 }
 
+/** The pools whose transactions do not have the usual defaults. */
+const otherDefaults = new WeakSet<PostgresPool>();
+const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE';
+
+/**
+ * Sends a query that writes. With another `default_transaction_isolation` PostgreSQL refuses publishes that wait for each
+ * other, and with `default_transaction_read_only` all of them: the transaction then says what it needs.
+ */
+async function writeIn<Row>(
+  pool: PostgresPool,
+  commandTimeout: number,
+  text: string,
+  values: Values,
+): Promise<readonly Row[]> {
+  if (otherDefaults.has(pool)) return queryIn(pool, commandTimeout, text, values, true);
+  try {
+    return await queryIn(pool, commandTimeout, text, values);
+  } catch (error) {
+    if (!/^(?:25006|40001)$/.test(codeOf(error))) throw error;
+    otherDefaults.add(pool);
+    return queryIn(pool, commandTimeout, text, values, true);
+  }
+}
+
 /**
  * Sends a query over a connection of the pool. A connection without a reply in time does not return to the pool, which
  * would have no working one soon.
@@ -636,6 +667,7 @@ async function queryIn<Row>(
   commandTimeout: number,
   text: string,
   values: Values,
+  isTransaction = false,
 ): Promise<readonly Row[]> {
   const client = await connect(pool, commandTimeout);
   let failure: Error | undefined;
@@ -645,10 +677,13 @@ async function queryIn<Row>(
   };
   client.on('error', fail);
   try {
+    if (isTransaction) await inTime(client.query(BEGIN), commandTimeout);
     const { rows } = await inTime(client.query(text, values), commandTimeout);
+    if (isTransaction) await inTime(client.query('COMMIT'), commandTimeout);
     return rows as Row[];
   } catch (error) {
     if (isTimeout(error)) failure = error;
+    else if (isTransaction) await inTime(client.query('ROLLBACK'), commandTimeout).catch(fail);
     throw error;
   } finally {
     client.off('error', fail);
@@ -660,7 +695,9 @@ const TIMEOUT = 'ERR_POSTGRES_TIMEOUT';
 const NO_CONNECTION = 'All connections of the pool are in use, or PostgreSQL did not reply within';
 const NO_NOTIFICATIONS = 'ERR_POSTGRES_LISTEN';
 
-const isTimeout = (error: unknown): error is Error => (error as { code?: unknown }).code === TIMEOUT;
+/** The SQLSTATE of an error of PostgreSQL. */
+const codeOf = (error: unknown): string => String((error as { code?: unknown }).code);
+const isTimeout = (error: unknown): error is Error => codeOf(error) === TIMEOUT;
 
 /** Rejects if a promise does not settle in time. */
 const inTime = <T>(
@@ -677,6 +714,6 @@ const inTime = <T>(
  * schema or table, or a pooler.
  */
 function isRefusal(error: unknown): boolean {
-  const { code } = error as { code?: unknown };
-  return code === NO_NOTIFICATIONS || /^(?:28|3D|3F|42)[0-9A-Z]{3}$/.test(String(code));
+  const code = codeOf(error);
+  return code === NO_NOTIFICATIONS || /^(?:28|3D|3F|42)[0-9A-Z]{3}$/.test(code);
 }
