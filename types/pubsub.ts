@@ -103,7 +103,7 @@ export interface HistoryOptions {
 export interface EventLink {
   /** The id of the event: 1 to 64 letters, digits and `_ . : ~ -`. */
   readonly id: string;
-  /** The id of the event before it in the channel. For the first event that which `newest` returned before it. */
+  /** The id of the event before it in the channel. For the first event the id of the start, which `newest` returned. */
   readonly previous: string;
 }
 
@@ -131,12 +131,19 @@ export interface TransportListener {
 export interface TransportHistory {
   /**
    * Returns events of a channel after an id, oldest first: none if it is the newest one, otherwise at least
-   * one and at most `limit`. `'missed'` if the id is unknown, or the event that follows it is not stored. A
-   * read that rejects is repeated, unless the error has the code `ERR_EVENTS_REFUSED`.
+   * one and at most `limit`, of about a megabyte together. `'missed'` if the id is unknown, or the event that follows it
+   * is not stored. A read that rejects is repeated, unless the error has the code `ERR_EVENTS_REFUSED`.
    */
   read(channel: string, after: string, limit: number): Promise<readonly StoredMessage[] | 'missed'>;
-  /** Returns the id of the newest event. Without an event, the id before the first one; undefined is `'0-0'`. */
-  newest(channel: string): Promise<string | undefined>;
+  /**
+   * Returns the id of the newest event. A channel without events needs an id too, that of its start: clients continue
+   * after it. It stays the same until the first event, whose `previous` it becomes. When the events were lost, the start
+   * is another one: otherwise the clients of the old one would not learn that they have missed events. An engine whose
+   * ids have no part that changes then stores `start`, a new id, for a channel that has none, and returns it.
+   *
+   * Without `start` nothing is stored, and the result may be undefined.
+   */
+  newest(channel: string, start?: string): Promise<string | undefined>;
   /** Returns numbers for `stats()`. */
   extent?(channel: string): Promise<TopicStats>;
 }

@@ -1,10 +1,10 @@
-import { IDLE_MILLISECONDS, START } from '../pubsub/history.ts';
-
-/** The bytes of payloads after which a page ends, so that large events take no more memory than small ones. */
-const PAGE_BYTES = 1024 * 1024;
+import { IDLE_MILLISECONDS, PAGE_BYTES } from '../pubsub/history.ts';
 
 /** Milliseconds in which the processes read an event from the table, however many follow. */
 const GRACE_MILLISECONDS = 10_000;
+
+/** Microseconds since 1970. */
+const NOW = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
 
 /** The rows that one statement removes, so that it holds its locks briefly. */
 export const SWEEP_ROWS = 5000;
@@ -14,7 +14,8 @@ export const SWEEP_ROWS = 5000;
  *
  * `publish` increments the place of the channel under the lock of its row, which is held until the commit. So the events
  * of a channel become visible in the order of their places; those of a sequence would not. An id also has the
- * time, so that an event which a failover or an old backup has lost is not mistaken for the next one with its place.
+ * time, so that an event which a failover or an old backup has lost is not mistaken for the next one with its place. The
+ * places of a channel begin with the time too: those of a channel whose row was removed never come again.
  */
 export function migrationFor(schema: string): string {
   return `
@@ -40,10 +41,11 @@ CREATE INDEX IF NOT EXISTS events_at ON "${schema}".events (at);
 CREATE OR REPLACE FUNCTION "${schema}".publish(name text, event text)
 RETURNS text LANGUAGE plpgsql AS $publish$
 DECLARE
-  stamp text := '-' || (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+  micros bigint := ${NOW};
+  stamp text := '-' || micros;
   topic "${schema}".topics;
 BEGIN
-  INSERT INTO "${schema}".topics AS t (channel, place, newest, previous) VALUES (name, 1, '1' || stamp, '${START}')
+  INSERT INTO "${schema}".topics AS t (channel, place, newest, previous) VALUES (name, micros, micros || stamp, '0' || stamp)
   ON CONFLICT (channel) DO UPDATE SET
     place = t.place + 1, newest = (t.place + 1) || stamp, previous = t.newest, at = clock_timestamp()
   RETURNING * INTO topic;
@@ -66,10 +68,15 @@ export interface Statements {
   readonly publish: string;
   /** $1: channels. */
   readonly places: string;
-  /** $1: channels, $2: their places, $3: events per channel. A row without an id has only the newest one. */
+  /**
+   * $1: channels, $2: their places, $3: events per channel. A row without an id has only the newest one. A channel
+   * without a row did not fit into the page.
+   */
   readonly read: string;
   /** $1: channel. */
   readonly newest: string;
+  /** Stores the start of a channel without events. $1: channel, $2: its id. */
+  readonly begin: string;
   /** $1: channel. */
   readonly extent: string;
   /** Remove what is too old, and what is too much. $1: milliseconds, $2: events per channel. */
@@ -85,20 +92,19 @@ export function statementsFor(schema: string): Statements {
     publish: `SELECT "${schema}".publish(i.channel, i.payload) FROM unnest($1::text[], $2::text[]) AS i(channel, payload)`,
     places: `SELECT channel, place FROM ${topics} WHERE channel = ANY($1::text[])`,
     read: `
-SELECT w.channel, t.newest, e.place, e.id, e.previous, e.payload
-FROM unnest($1::text[], $2::bigint[]) AS w(channel, after)
-LEFT JOIN ${topics} t ON t.channel = w.channel
-LEFT JOIN LATERAL (
-  SELECT * FROM (
-    SELECT *, sum(octet_length(payload)) OVER (ORDER BY place) - octet_length(payload) AS bytes_before
-    FROM (
-      SELECT place, id, previous, payload FROM ${events}
-      WHERE channel = w.channel AND place > w.after ORDER BY place LIMIT $3
-    ) following
-  ) page WHERE bytes_before < ${PAGE_BYTES}
-) e ON true
-ORDER BY w.channel, e.place`,
+SELECT channel, newest, place, id, previous, payload FROM (
+  SELECT w.channel, w.number, t.newest, e.*,
+    coalesce(sum(octet_length(e.payload)) OVER (ORDER BY w.number, e.place) - octet_length(e.payload), 0) AS bytes_before
+  FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS w(channel, after, number)
+  LEFT JOIN ${topics} t ON t.channel = w.channel
+  LEFT JOIN LATERAL (
+    SELECT place, id, previous, payload FROM ${events}
+    WHERE channel = w.channel AND place > w.after ORDER BY place LIMIT $3
+  ) e ON true
+) page WHERE bytes_before < ${PAGE_BYTES} ORDER BY number, place`,
     newest: `SELECT newest FROM ${topics} WHERE channel = $1`,
+    begin: `
+INSERT INTO ${topics} (channel, place, newest, previous) VALUES ($1, ${NOW}, $2, '') ON CONFLICT DO NOTHING`,
     extent: `SELECT count(*)::integer AS length, extract(epoch FROM min(at)) * 1000 AS oldest FROM ${events} WHERE channel = $1`,
     sweeps: [
       `

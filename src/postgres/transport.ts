@@ -24,7 +24,7 @@ import {
   wrongOption,
 } from '../options/rules.ts';
 import { POSTGRES_HISTORY, POSTGRES_OPTIONS } from '../options/scopes.ts';
-import { HISTORY_RULES, type HistoryLimits, PAGE_LENGTH, START } from '../pubsub/history.ts';
+import { HISTORY_RULES, type HistoryLimits, PAGE_LENGTH } from '../pubsub/history.ts';
 import { type Confirmation, createConfirmation, refusal } from '../pubsub/transport.ts';
 import { type Statements, SWEEP_ROWS, statementsFor } from './sql.ts';
 
@@ -86,10 +86,7 @@ export class PostgresTransport implements EventTransport {
     this.#queue = new PublishQueue(this.#settings, this.#statements.publish);
     this.history = {
       read: (channel, after, limit) => this.#read(channel, after, limit),
-      newest: async (channel) => {
-        const [row] = await this.#query<{ newest: string }>(this.#statements.newest, [channel]);
-        return row?.newest;
-      },
+      newest: (channel, start) => this.#newest(channel, start),
       extent: async (channel): Promise<TopicStats> => {
         const [row] = await this.#query<{ length: number; oldest: string | null }>(this.#statements.extent, [
           channel,
@@ -174,13 +171,20 @@ export class PostgresTransport implements EventTransport {
     }
   }
 
+  async #newest(channel: string, start: string | undefined): Promise<string | undefined> {
+    for (;;) {
+      const [row] = await this.#query<{ newest: string }>(this.#statements.newest, [channel]);
+      if (row !== undefined || start === undefined) return row?.newest;
+      await this.#query(this.#statements.begin, [channel, start], writeIn);
+    }
+  }
+
   async #read(channel: string, after: string, limit: number): Promise<readonly StoredMessage[] | 'missed'> {
-    const place = after === START ? '0' : ID.exec(after)?.[1];
+    const place = ID.exec(after)?.[1];
     if (place === undefined) return 'missed';
     const rows = await this.#query<EventRow>(this.#statements.read, [[channel], [place], limit]);
     const [first] = rows;
-    if (first === undefined || first.place === null)
-      return (first?.newest ?? START) === after ? [] : 'missed';
+    if (first === undefined || first.place === null) return first?.newest === after ? [] : 'missed';
     return first.previous === after ? rows : 'missed';
   }
 
@@ -335,16 +339,18 @@ export class PostgresTransport implements EventTransport {
       places,
       PAGE_LENGTH,
     ]);
-    for (const [index, { channel: name, newest, place, id, previous, payload }] of rows.entries()) {
+    /** The channels that have more events than the page. */
+    const waiting = new Set(channels.keys());
+    for (const { channel: name, newest, place, id, previous, payload } of rows) {
       if (this.#session !== session) return;
+      if (place === null || id === newest) waiting.delete(name);
       const channel = channels.get(name);
       // The consumer of an earlier event may have cancelled the subscription.
       if (place === null || channel === undefined || this.#channels.get(name) !== channel) continue;
       channel.place = place;
       this.#listener.message(name, payload, { id, previous });
-      // The page was full.
-      if (rows[index + 1]?.channel !== name && id !== newest) this.#dirty.add(name);
     }
+    for (const name of waiting) if (this.#channels.has(name)) this.#dirty.add(name);
   }
 }
 

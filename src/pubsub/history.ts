@@ -9,20 +9,22 @@ export interface StoredEvent {
   readonly size: () => number;
 }
 
+/** Events that follow each other; undefined if they are not all stored. */
+export type Page = readonly StoredEvent[] | undefined;
+
 /** Stores the last events of each channel. */
 export interface HistoryStore {
-  /** Returns the id of the newest event of a channel, or `START`. */
+  /** Returns the id of the newest event of a channel, or of its start. */
   newest(channel: string): Promise<string>;
   /**
-   * Reads the id of the newest event without repeating the read; undefined without an event or without a
+   * Reads the id of the newest event without repeating the read; undefined if none is stored or without a
    * reply. Only stores whose messages can be dropped have it.
    */
   peek?(channel: string): Promise<string | undefined>;
-  /**
-   * Returns the events that follow an id, oldest first, a limited number per call; undefined if they are not
-   * all stored.
-   */
-  read(channel: string, after: string): Promise<readonly StoredEvent[] | undefined>;
+  /** Returns the events that follow an id, oldest first, a limited number per call. */
+  read(channel: string, after: string): Promise<Page>;
+  /** Like `read`, but streams that continue after the same event at about the same time share a read. */
+  page(channel: string, after: string): Promise<Page>;
   readonly extent?: ((channel: string) => Promise<TopicStats>) | undefined;
 }
 
@@ -34,8 +36,11 @@ export interface HistoryLimits {
 
 export const HISTORY_RULES: Rules<HistoryLimits> = { length: positive(1000), age: duration(300_000) };
 
-/** The id before the first event of a channel. */
-export const START = '0-0';
+/**
+ * Creates the id of a start: the place before the first event of a channel. It is never created again. After the events
+ * were lost the channel has another start, so that the cursors of the first one are recognised as unknown.
+ */
+export const createStart = (): string => `0-${randomInt(1, 2 ** 47)}`;
 
 /**
  * Milliseconds after which the id of the newest event is forgotten, in addition to `age`: clients of an idle
@@ -45,12 +50,16 @@ export const IDLE_MILLISECONDS: number = 7 * 24 * 60 * 60 * 1000;
 
 /** The maximum number of events that `read` returns. */
 export const PAGE_LENGTH = 256;
+/** The bytes of payloads after which a page ends, so that large events take no more memory than small ones. */
+export const PAGE_BYTES: number = 1024 * 1024;
 
 interface TimedEvent extends StoredEvent, EventLink {
   readonly time: number;
 }
 
 interface ChannelHistory {
+  /** The part of its ids before the number. */
+  readonly epoch: string;
   /** Events from index `first` on; earlier ones are removed in steps. */
   events: TimedEvent[];
   first: number;
@@ -67,9 +76,7 @@ export class MemoryHistory implements HistoryStore {
   readonly #limits: HistoryLimits;
   readonly #channels = new Map<string, ChannelHistory>();
   /** Part of each id, so that the cursors of another process are recognised as unknown. */
-  readonly #epoch = `${Date.now()}.${randomInt(1e9)}`;
-  /** The id before the first event of a channel. */
-  readonly #start = `${this.#epoch}-0`;
+  readonly #process = `${Date.now()}.${randomInt(1e9)}`;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(limits: HistoryLimits) {
@@ -79,7 +86,8 @@ export class MemoryHistory implements HistoryStore {
   append(name: string, payload: unknown, size: () => number): EventLink {
     const channel = this.#channels.get(name) ?? this.#create(name);
     const time = performance.now();
-    const event = { id: `${this.#epoch}-${++channel.count}`, previous: channel.newest, payload, size, time };
+    const id = `${channel.epoch}-${++channel.count}`;
+    const event = { id, previous: channel.newest, payload, size, time };
     channel.events.push(event);
     channel.newest = event.id;
     channel.time = time;
@@ -92,10 +100,22 @@ export class MemoryHistory implements HistoryStore {
   }
 
   newestNow(name: string): string {
-    return this.#channels.get(name)?.newest ?? this.#start;
+    return this.#channels.get(name)?.newest ?? `${this.#epoch}-0`;
   }
 
-  read(name: string, after: string): Promise<readonly StoredEvent[] | undefined> {
+  /**
+   * Another one in each period of the length after which a channel is forgotten. So a channel that was forgotten does not
+   * begin again with the ids that it had.
+   */
+  get #epoch(): string {
+    return `${this.#process}.${Math.floor(performance.now() / (this.#limits.age + IDLE_MILLISECONDS))}`;
+  }
+
+  page(name: string, after: string): Promise<Page> {
+    return this.read(name, after);
+  }
+
+  read(name: string, after: string): Promise<Page> {
     const channel = this.#channels.get(name);
     if (after === this.newestNow(name)) return Promise.resolve([]);
     if (channel === undefined) return Promise.resolve(undefined);
@@ -126,7 +146,8 @@ export class MemoryHistory implements HistoryStore {
   }
 
   #create(name: string): ChannelHistory {
-    const channel = { events: [], first: 0, newest: this.#start, count: 0, time: 0 };
+    const epoch = this.#epoch;
+    const channel = { epoch, events: [], first: 0, newest: `${epoch}-0`, count: 0, time: 0 };
     this.#channels.set(name, channel);
     const period = Math.min(this.#limits.age, SWEEP_MILLISECONDS);
     this.#timer ??= setInterval(() => this.#sweep(), period).unref();

@@ -13,7 +13,7 @@ import { isReplyError, type RedisCommand } from '../redis/clients.ts';
 import { RedisScript } from '../redis/commands.ts';
 import { createLine, createMessageLine } from '../redis/connect.ts';
 import { type ConnectionTimeouts, isRefusal, RedisConnection } from '../redis/connection.ts';
-import { type HistoryLimits, IDLE_MILLISECONDS, START } from './history.ts';
+import { createStart, type HistoryLimits, IDLE_MILLISECONDS, PAGE_BYTES } from './history.ts';
 import { type Confirmation, createConfirmation, refusal } from './transport.ts';
 
 interface Connections {
@@ -51,7 +51,7 @@ export class RedisTransport implements EventTransport {
     this.#settings = settings;
     if (settings.history === undefined) return;
     this.#publishScript = publishScript(settings.history, settings.sharded);
-    this.history = historyIn((command) => this.#read(command));
+    this.history = historyIn(settings.history, (command) => this.#read(command));
   }
 
   open(listener: TransportListener): void {
@@ -79,7 +79,7 @@ export class RedisTransport implements EventTransport {
       await publisher.send(sharded ? message : { name: 'publish', args: [channel, payload], route: channel });
       return;
     }
-    const inputs = { keys: keysOf(channel), args: [payload, channel] };
+    const inputs = { keys: keysOf(channel), args: [payload, channel, createStart()] };
     // The nodes of a cluster change without a new connection, so they get the text each time.
     if (publisher.line.isCluster) await publisher.send({ name: 'eval', script: script.text, ...inputs });
     else await script.send(publisher, inputs);
@@ -272,12 +272,12 @@ const RENEWAL = 1000;
  * Creates the script of a publish. It is atomic, so that the stream has the events in the order of the messages.
  * Once per second it removes old events and renews the times to live: an id begins with the milliseconds since
  * 1970. The limits are part of the text, because each argument takes time; as strings, which Redis does not have to
- * convert. ARGV: the payload, the channel.
+ * convert. ARGV: the payload, the channel, the id of its start if it has none.
  */
 function publishScript({ length, age }: HistoryLimits, sharded: boolean): RedisScript {
   const lifetime = age + RENEWAL;
   return new RedisScript(`
-local previous = redis.call('GET', KEYS[2]) or '${START}'
+local previous = redis.call('GET', KEYS[2]) or ARGV[3]
 local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', '${length}', '*', 'p', previous, 'e', ARGV[1])
 if string.sub(id, 1, 10) == string.sub(previous, 1, 10) then
   redis.call('SET', KEYS[2], id, 'KEEPTTL')
@@ -290,10 +290,10 @@ redis.call(${sharded ? "'SPUBLISH', KEYS[1]" : "'PUBLISH', ARGV[2]"}, '${MARK}' 
 `);
 }
 
-/** The bytes of payloads after which a read ends, so that large events take no more memory than small ones. */
-const PAGE_BYTES = 1024 * 1024;
 /** Events that Redis reads at a time. */
 const STEP = 16;
+/** The bytes of a page, unless its first event has more: a step of large events is cut. */
+const MAX_PAGE_BYTES = 4 * PAGE_BYTES;
 
 // ARGV: the id, the maximum number of events.
 const READ = `
@@ -302,12 +302,23 @@ repeat
   local count = math.min(${STEP}, ARGV[2] - #entries)
   local step = redis.call('XRANGE', KEYS[1], '(' .. after, '+', 'COUNT', count)
   for _, entry in ipairs(step) do
-    entries[#entries + 1] = entry
     bytes = bytes + #entry[2][4]
+    if #entries > 0 and bytes > ${MAX_PAGE_BYTES} then break end
+    entries[#entries + 1] = entry
     after = entry[1]
   end
 until #step < count or #entries >= tonumber(ARGV[2]) or bytes > ${PAGE_BYTES}
-return {redis.call('GET', KEYS[2]) or '${START}', entries}
+return {redis.call('GET', KEYS[2]) or '', entries}
+`;
+
+/** ARGV: the id of the start. Returns the newest id. It is kept as long as that of an event. */
+const begin = ({ age }: HistoryLimits): string => `
+local newest = redis.call('GET', KEYS[2])
+if not newest then
+  newest = ARGV[1]
+  redis.call('SET', KEYS[2], newest, 'PX', '${age + RENEWAL + IDLE_MILLISECONDS}')
+end
+return newest
 `;
 
 /** An id of a stream. Cursors may come from clients. */
@@ -317,11 +328,17 @@ const ID = /^\d{1,20}-\d{1,20}$/;
 type Entry = [id: string, fields: [string, string, string, string]];
 
 /** The history of channels in Redis Streams. */
-function historyIn(send: (command: RedisCommand) => Promise<unknown>): TransportHistory {
+function historyIn(
+  limits: HistoryLimits,
+  send: (command: RedisCommand) => Promise<unknown>,
+): TransportHistory {
+  const script = begin(limits);
   return {
-    async newest(channel) {
-      const [, key] = keysOf(channel);
-      const id = await send({ name: 'get', keys: [key] });
+    async newest(channel, start) {
+      const keys = keysOf(channel);
+      const id = await (start === undefined
+        ? send({ name: 'get', keys: [keys[1]] })
+        : send({ name: 'eval', script, keys, args: [start] }));
       return isString(id) ? id : undefined;
     },
 

@@ -6,7 +6,14 @@ import type {
   StoredMessage,
   TransportHistory,
 } from '../../types/pubsub.ts';
-import { type HistoryStore, type MemoryHistory, PAGE_LENGTH, START, type StoredEvent } from './history.ts';
+import {
+  createStart,
+  type HistoryStore,
+  type MemoryHistory,
+  PAGE_LENGTH,
+  type Page,
+  type StoredEvent,
+} from './history.ts';
 
 /** Carries messages between publishers and the subscribers of this process. */
 export interface Transport {
@@ -241,6 +248,7 @@ class SharedHistory implements HistoryStore {
   readonly extent: HistoryStore['extent'];
   readonly #engine: TransportHistory;
   readonly #owner: { isClosed(): boolean; error(error: Error): void };
+  readonly #pages = new PageCache();
   /** The last reported refusal of `peek`. */
   #refusal = '';
 
@@ -251,7 +259,12 @@ class SharedHistory implements HistoryStore {
   }
 
   async newest(channel: string): Promise<string> {
-    return (await this.#repeat(() => this.#engine.newest(channel))) ?? START;
+    const newest = await this.#repeat(() => this.#engine.newest(channel, createStart()));
+    if (newest !== undefined) return newest;
+    throw refusal(
+      'Cannot begin a stream',
+      new Error('newest() of the transport returned no id for a channel without events'),
+    );
   }
 
   /** Reports only refusals, once: the connection reports its errors itself. */
@@ -269,9 +282,13 @@ class SharedHistory implements HistoryStore {
     }
   }
 
-  async read(channel: string, after: string): Promise<readonly StoredEvent[] | undefined> {
+  async read(channel: string, after: string): Promise<Page> {
     const messages = await this.#repeat(() => this.#engine.read(channel, after, PAGE_LENGTH));
     return messages === 'missed' ? undefined : messages.map(storedEvent);
+  }
+
+  page(channel: string, after: string): Promise<Page> {
+    return this.#pages.get(`${after} ${channel}`, () => this.read(channel, after));
   }
 
   async #repeat<T>(read: () => Promise<T>): Promise<T> {
@@ -283,6 +300,44 @@ class SharedHistory implements HistoryStore {
         await delay(wait, undefined, { ref: false });
       }
     }
+  }
+}
+
+const LIFETIME_MILLISECONDS = 1000;
+/** The bytes of all pages of a pubsub. */
+const MAX_BYTES = 8 * 1024 * 1024;
+
+/**
+ * Shares reads of the history. After a deployment, many clients continue after the same event within a short
+ * time. The events after an id never change, so a page stays correct.
+ */
+class PageCache {
+  readonly #pages = new Map<string, { readonly page: Promise<Page>; bytes: number }>();
+  #bytes = 0;
+
+  get(key: string, load: () => Promise<Page>): Promise<Page> {
+    const cached = this.#pages.get(key);
+    if (cached !== undefined) return cached.page;
+    const entry = { page: load(), bytes: 0 };
+    this.#pages.set(key, entry);
+    const remove = (): void => {
+      if (this.#pages.get(key) === entry) this.#delete(key);
+    };
+    entry.page.then((events) => {
+      // An empty page is outdated with the next event.
+      if (events === undefined || events.length === 0) return remove();
+      entry.bytes = events.reduce((sum, { size }) => sum + size(), 0);
+      this.#bytes += entry.bytes;
+      for (const [oldest, { bytes }] of this.#pages)
+        if (bytes > 0 && this.#bytes > MAX_BYTES) this.#delete(oldest);
+      setTimeout(remove, LIFETIME_MILLISECONDS).unref();
+    }, remove);
+    return entry.page;
+  }
+
+  #delete(key: string): void {
+    this.#bytes -= this.#pages.get(key)?.bytes ?? 0;
+    this.#pages.delete(key);
   }
 }
 

@@ -140,6 +140,95 @@ it('createPubSub continues after a cursor, also in a process that is started lat
   expect((await other.stats()).topics).toEqual({});
 });
 
+it.each(['espalier.topics, espalier.events', 'espalier.topics'])(
+  'a client that continues before the first event of a topic learns that TRUNCATE has removed %s',
+  async (tables) => {
+    const prefix = `truncated ${tables}:`;
+    const [events, other] = [open({ prefix }), open({ prefix })];
+    const stream = events.subscribe('tick');
+    await stream.started?.();
+    const { startCursor } = stream;
+    for (const tick of [1, 2]) await events.publish('tick', tick);
+    const { cursor } = await stream.next();
+    await pool.query(`TRUNCATE ${tables}`);
+    const missed = { extensions: { code: 'EVENTS_MISSED' } };
+    // Without the topics the two events are still stored.
+    for (const after of [startCursor, cursor])
+      await expect(take(other.subscribe('tick', { after }), 3)).rejects.toMatchObject(missed);
+    await events.publish('tick', 3);
+    // The stream is told without a check of idle topics: its place is before that of the next event.
+    expect(await take(stream, 1)).toEqual([2]);
+    await expect(stream.next()).rejects.toMatchObject(missed);
+    for (const after of [startCursor, cursor])
+      await expect(take(other.subscribe('tick', { after }), 3)).rejects.toMatchObject(missed);
+  },
+);
+
+it('a stream that is opened after ready() gets the events of the publishes after it', async () => {
+  proxy.delay(20);
+  stops.push(() => proxy.delay(0));
+  const events = open({ commandTimeout: 10_000 }, proxied);
+  await Promise.all(
+    numbers(0, 60).map(async (number) => {
+      const topic = `ready ${number}` as 'tick';
+      await events.ready(topic);
+      const stream = events.subscribe(topic);
+      await events.publish(topic, number);
+      expect(await take(stream, 1)).toEqual([number]);
+    }),
+  );
+});
+
+it('a read of large events of several topics has a limited number of bytes', async () => {
+  const reader = open();
+  const writer = open();
+  const topics = numbers(0, 8).map((number) => `large ${number}` as 'tick');
+  const streams = topics.map((topic) => reader.subscribe(topic));
+  await Promise.all(topics.map((topic) => reader.ready(topic)));
+  const text = 'x'.repeat(600_000);
+  await Promise.all(topics.flatMap((topic) => numbers(0, 4).map((n) => writer.publish(topic, { n, text }))));
+  for (const stream of streams)
+    expect((await take(stream, 4)).map((event) => (event as { n: number }).n)).toEqual(numbers(0, 4));
+});
+
+describe('the defaults of sessions', () => {
+  it.each([
+    'default_transaction_isolation=repeatable\\ read',
+    'default_transaction_isolation=serializable',
+    'default_transaction_read_only=on',
+    'search_path=',
+    'DateStyle=German',
+    'IntervalStyle=sql_standard',
+    'standard_conforming_strings=off',
+    'client_encoding=LATIN1',
+    'statement_timeout=2000',
+    'lock_timeout=2000',
+    'timezone=Asia/Kathmandu',
+    'default_transaction_deferrable=on',
+  ])('may be %s', async (setting) => {
+    const other = new pg.Pool({ connectionString: server.url, options: `-c ${setting}` });
+    stops.push(() => other.end());
+    const errors: Error[] = [];
+    const schema = `s${setting.replace(/\W/g, '').slice(0, 30).toLowerCase()}`;
+    const all = [1, 2, 3].map(() => open({ schema, onError: (error) => errors.push(error) }, other));
+    const stream = (all[0] as PubSub<Events>).subscribe('tick');
+    await Promise.all(all.map((events) => events.ready('tick')));
+    const sent = await Promise.all(
+      all.map(async (events, index) => {
+        const texts = numbers(0, 40).map(
+          (number) => `${index} ${number} \\' ${String.fromCodePoint(0x20ac)}`,
+        );
+        for (const text of texts) await events.publish('tick', text);
+        return texts;
+      }),
+    );
+    const received = (await take(stream, 120)) as string[];
+    for (const [index, texts] of sent.entries())
+      expect(received.filter((text) => text.startsWith(`${index} `))).toEqual(texts);
+    expect(errors).toEqual([]);
+  });
+});
+
 it('createPubSub removes events by their number and age, and says when a cursor is too old', async () => {
   const events = open({ schema: 'short', history: { length: 10, age: 500 } });
   const stream = events.subscribe('tick');

@@ -85,6 +85,19 @@ it.each<[string, boolean, Faults, RegExp]>([
     { lenient: true },
     /- the history is read without a gap: read\(\) after the unknown id 7-7 returned events instead of 'missed'/,
   ],
+  ['has no start', true, { start: 'none' }, /- links name the message before: newest\(\) returned no id/],
+  [
+    'has the same start after a loss',
+    true,
+    { start: 'constant' },
+    /- links name the message before: the id 0-0 of the start would be the same after the events were lost/,
+  ],
+  [
+    'has another start for each call',
+    true,
+    { start: 'changing' },
+    /- links name the message before: the id of the start has changed from 0-\d+ to 0-\d+ without an event/,
+  ],
   ['has no links', true, { unlinked: true }, /- links name the message before: the message 0 has no link/],
 ])('testTransport finds a transport that %s', async (_, history, faults, message) => {
   const broker = new MemoryBroker({ history, faults });

@@ -11,6 +11,7 @@ import {
   type PubSubOptions,
 } from '../../middleware/pubsub.ts';
 import { resumeAfter } from '../../src/pubsub/cursor.ts';
+import { RedisTransport } from '../../src/pubsub/redis-transport.ts';
 import { listen, MODERN, ready } from '../live/client.ts';
 import { startRedis } from '../redis.ts';
 import { numbers, take } from './events.ts';
@@ -189,6 +190,19 @@ describe.each([
     });
     expect(stats.topics['tick']?.oldest).toBeGreaterThanOrEqual(before - 5);
     expect(stats.topics['tick']?.oldest).toBeLessThanOrEqual(Date.now());
+  });
+
+  it('a stream that is opened after ready() gets the events of the publishes after it', async () => {
+    const events = create();
+    await Promise.all(
+      numbers(0, 40).map(async (number) => {
+        const topic = `ready ${number}` as 'tick';
+        await events.ready(topic);
+        const stream = events.subscribe(topic);
+        await events.publish(topic, number);
+        expect(await take(stream, 1)).toEqual([number]);
+      }),
+    );
   });
 
   it('position of a stream is the cursor of the events that the consumer has taken, or that a filter has left out', async () => {
@@ -384,6 +398,54 @@ describe('a history in Redis', () => {
     });
     await events.close();
     await own.kill();
+  });
+
+  it.each(['all data', 'the keys of the topic', 'the newest id of the topic'])(
+    'a client that continues before the first event of a topic learns that Redis has lost %s',
+    async (loss) => {
+      const events = connect({ redis: fixture.redis.url });
+      const client = events.subscribe('tick');
+      await client.started?.();
+      const { startCursor } = client;
+      await client.return();
+      await publishAll(events, [1, 2]);
+      const keys = ['{espalier:tick}:newest', '{espalier:tick}:events'];
+      if (loss === 'all data') await fixture.admin.flushall();
+      else await fixture.admin.del(...(loss.includes('keys') ? keys : keys.slice(0, 1)));
+      const missed = { extensions: { code: 'EVENTS_MISSED', refetch: true } };
+      // Without the newest id the two events are still stored.
+      const resumed = (): Promise<number[]> => take(events.subscribe('tick', { after: startCursor }), 3);
+      await expect(resumed()).rejects.toMatchObject(missed);
+      await events.publish('tick', 3);
+      await expect(resumed()).rejects.toMatchObject(missed);
+    },
+  );
+
+  it('a stream that is opened after ready() gets the events of later publishes although replies are slow', async () => {
+    fixture.proxy.delay(40);
+    const events = overRedis();
+    await Promise.all(
+      numbers(0, 60).map(async (number) => {
+        const topic = `ready ${number}` as 'tick';
+        await events.ready(topic);
+        const stream = events.subscribe(topic);
+        await events.publish(topic, number);
+        expect(await take(stream, 1)).toEqual([number]);
+      }),
+    );
+  });
+
+  it('a read of large events has a limited number of bytes', async () => {
+    const transport = new RedisTransport(fixture.redis.url, {
+      ...{ heartbeat: 5000, commandTimeout: 5000, sharded: false },
+      history: { length: 1000, age: 300_000 },
+    });
+    transport.open({ message() {}, gap() {}, lost() {}, refused() {}, error() {} });
+    const start = (await transport.history?.newest('large', '0-1234567890')) ?? '';
+    for (let number = 0; number < 12; number++) await transport.publish('large', 'x'.repeat(1e6));
+    const page = await transport.history?.read('large', start, 256);
+    expect(page).toHaveLength(4);
+    await transport.close();
   });
 
   it("streams of processes with and without a history receive each other's events", async () => {

@@ -72,3 +72,30 @@ describe('events within one process', () => {
     expect(await events.subscribe('tick').next()).toEqual({ value: undefined, done: true });
   });
 });
+
+describe('a history within one process', () => {
+  afterEach(() => jest.useRealTimers());
+
+  it('a client that continues before the first event of a topic learns that its events were forgotten', async () => {
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
+    const events = createPubSub<Events>({ history: { age: '1h' } });
+    const cursors: string[] = [];
+    for (let round = 0; round < 3; round++) {
+      const stream = events.subscribe('tick');
+      await events.ready('tick');
+      for (const tick of [1, 2]) await events.publish('tick', tick);
+      cursors.push(stream.startCursor as string, (await stream.next()).cursor as string);
+      cursors.push((await stream.next()).cursor as string);
+      await stream.return();
+      // The topic is forgotten a week after its last event has expired.
+      jest.advanceTimersByTime(8 * 24 * 60 * 60 * 1000);
+    }
+    expect(new Set(cursors).size).toBe(9);
+    for (const after of cursors) {
+      await expect(events.subscribe('tick', { after }).next()).rejects.toMatchObject({
+        extensions: { code: 'EVENTS_MISSED', refetch: true },
+      });
+    }
+    await events.close();
+  });
+});

@@ -19,6 +19,8 @@ export interface StallingProxy {
   pause(): void;
   /** Reads again. Resolves when these connections are closed, which their clients have given up. */
   resume(): Promise<void>;
+  /** Passes on the replies this number of milliseconds later. */
+  delay(milliseconds: number): void;
   /** Drops all bytes of a connection from the moment it sends a command. */
   stallAt(command: string): void;
   /** Keeps what the clients send, from the first chunk that contains a command. */
@@ -55,6 +57,7 @@ export async function startProxy(redisUrl: string): Promise<StallingProxy> {
   let refused = 0;
   let stallingCommand: string | undefined;
   let holding: Holding | undefined;
+  let latency = 0;
   const lines = new Set<{ unresponsive: boolean; sockets: net.Socket[] }>();
   const paused = new Set<{ unresponsive: boolean; sockets: net.Socket[] }>();
   const server = net.createServer((client) => {
@@ -71,6 +74,10 @@ export async function startProxy(redisUrl: string): Promise<StallingProxy> {
         if (stallingCommand !== undefined && from === client)
           line.unresponsive ||= String(chunk).includes(stallingCommand);
         if (line.unresponsive) return;
+        if (latency > 0 && from !== client) {
+          setTimeout(() => to.write(chunk), latency);
+          return;
+        }
         const free = from === client && holding !== undefined ? freeBytes(chunk, holding) : chunk.length;
         if (free > 0) to.write(chunk.subarray(0, free));
         if (free < chunk.length) holding?.chunks.push(() => to.write(chunk.subarray(free)));
@@ -115,6 +122,9 @@ export async function startProxy(redisUrl: string): Promise<StallingProxy> {
       for (const { sockets } of paused) sockets[0]?.resume();
       await until(() => [...paused].every((line) => !lines.has(line)));
       paused.clear();
+    },
+    delay(milliseconds) {
+      latency = milliseconds;
     },
     stallAt(command) {
       stallingCommand = command;

@@ -18,6 +18,8 @@ export interface Faults {
   /** Whether a read begins at the oldest event instead of returning 'missed'. */
   readonly lenient?: boolean;
   readonly unlinked?: boolean;
+  /** The start of channels without events: none, the same one always, or another one for each call. */
+  readonly start?: 'none' | 'constant' | 'changing';
   readonly retries?: boolean;
   /** Whether a channel gets the messages of all channels whose names begin with its name. */
   readonly prefixes?: boolean;
@@ -49,7 +51,7 @@ export class MemoryBroker {
   }
 
   get start(): string {
-    return `${this.#epoch}-0`;
+    return this.#faults.start === 'constant' ? '0-0' : `${this.#epoch}-0`;
   }
 
   create = (): EventTransport => {
@@ -103,7 +105,12 @@ class MemoryTransport implements EventTransport {
     this.#faults = faults;
     if (!history) return;
     this.history = {
-      newest: async (channel) => broker.stored(channel).at(-1)?.id ?? broker.start,
+      newest: async (channel, start) => {
+        const last = broker.stored(channel).at(-1);
+        if (last !== undefined) return last.id;
+        if (faults.start === 'changing') return start;
+        return faults.start === 'none' ? undefined : broker.start;
+      },
       read: async (channel, after, limit) => {
         const rejects = this.#rejectsRead;
         this.#rejectsRead = false;
