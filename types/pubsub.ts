@@ -216,7 +216,7 @@ export interface EventStream<T> extends AsyncIterableIterator<T> {
    * and those that a `filter` has left out. Undefined while `startCursor` is.
    */
   readonly position?: string | undefined;
-  /** Resolves when `startCursor` is known or the stream has ended. Never resolves without `history`. */
+  /** Resolves when `startCursor` is known or the stream has ended. Without `history` it resolves at once. */
   started?(): Promise<void>;
 }
 
@@ -260,8 +260,9 @@ export interface PubSub<Events extends object> {
     options?: SubscribeOptions,
   ): EventStream<Events[Topic]>;
   /**
-   * Resolves when Redis has confirmed the subscription to a topic; later events arrive. Rejects if Redis
-   * refuses it, or if `close()` is called first.
+   * Resolves when Redis has confirmed the subscription to a topic. A stream that is opened within the next 30 seconds
+   * gets all later events; without one the subscription ends. Rejects if Redis refuses it, or if `close()` is called
+   * first.
    */
   ready(topic: keyof Events & string): Promise<void>;
   /** Returns the numbers of streams, and the lengths of the histories. Rejects if Redis does not reply. */

@@ -107,16 +107,17 @@ class EventBroker<Events extends object> implements PubSub<Events> {
     this.#services = {
       limits: settings,
       slowReaders: new SlowReaders(),
-      emptied: (channel) => {
-        this.#topics.delete(channel);
-        this.#transport.unsubscribe(channel);
+      emptied: (topic) => {
+        if (this.#topics.get(topic.channel) !== topic) return;
+        this.#topics.delete(topic.channel);
+        this.#transport.unsubscribe(topic.channel);
       },
     };
     const events: TransportEvents = {
       message: (channel, payload, size, link) => {
         const topic = this.#topics.get(channel);
         topic?.receive(payload, size, link);
-        if (topic !== undefined && deliveries.hasSubscribers) {
+        if (topic !== undefined && topic.size > 0 && deliveries.hasSubscribers) {
           deliveries.publish({ topic: channel.slice(settings.prefix.length), streams: topic.size });
         }
       },
@@ -132,7 +133,7 @@ class EventBroker<Events extends object> implements PubSub<Events> {
       },
       refused: (error, channel) => {
         settings.onError(error);
-        for (const topic of this.#topicsOf(channel)) topic.end(error);
+        for (const topic of this.#topicsOf(channel)) topic.close(error);
       },
       error: settings.onError,
     };
@@ -159,15 +160,20 @@ class EventBroker<Events extends object> implements PubSub<Events> {
     return stream as EventStream<Events[Name]>;
   }
 
-  async ready(topic: keyof Events & string): Promise<void> {
-    const channel = channelOf(this.#settings.prefix, topic);
-    await this.#transport.ready(channel);
-    await this.#topics.get(channel)?.started();
+  async ready(name: keyof Events & string): Promise<void> {
+    const channel = channelOf(this.#settings.prefix, name);
+    if (this.#closed) return this.#transport.ready(channel);
+    let topic = this.#topics.get(channel);
+    if (topic === undefined) {
+      topic = this.#createTopic(channel, name);
+      this.#transport.subscribe(channel);
+    }
+    await topic.ready(this.#transport.ready(channel));
   }
 
   async stats(): Promise<PubSubStats> {
     const { history } = this.#transport;
-    const topics = [...this.#topics.values()];
+    const topics = [...this.#topics.values()].filter(({ size }) => size > 0);
     const extent = history?.extent?.bind(history);
     const entries = extent === undefined ? [] : topics.map((topic) => this.#statsOf(topic, extent));
     return {
@@ -180,7 +186,7 @@ class EventBroker<Events extends object> implements PubSub<Events> {
   async close(): Promise<void> {
     this.#closed = true;
     this.#idleTopics?.close();
-    for (const topic of [...this.#topics.values()]) topic.end();
+    for (const topic of [...this.#topics.values()]) topic.close();
     await this.#transport.close();
   }
 
@@ -195,14 +201,20 @@ class EventBroker<Events extends object> implements PubSub<Events> {
     }
     const topic = this.#topics.get(channel);
     if (topic !== undefined) return topic.open(id);
-    const created =
-      history === undefined
-        ? new Topic(channel, this.#services)
-        : new RecordedTopic(channel, this.#services, { store: history, cursor: cursorsOf(name) });
-    this.#topics.set(channel, created);
+    const created = this.#createTopic(channel, name);
     const stream = created.open(id);
     this.#transport.subscribe(channel);
     return stream;
+  }
+
+  #createTopic(channel: string, name: string): Topic {
+    const { history } = this.#transport;
+    const topic =
+      history === undefined
+        ? new Topic(channel, this.#services)
+        : new RecordedTopic(channel, this.#services, { store: history, cursor: cursorsOf(name) });
+    this.#topics.set(channel, topic);
+    return topic;
   }
 
   #checkIdleTopics(): IdleTopics | undefined {

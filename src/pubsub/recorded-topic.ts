@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EventLink, EventResult, EventStream } from '../../types/pubsub.ts';
 import { DerivedStream } from './derived.ts';
-import type { HistoryStore, StoredEvent } from './history.ts';
+import type { HistoryStore, Page, StoredEvent } from './history.ts';
 import { type EventQueue, eventsNotStored, Topic, type TopicServices } from './topic.ts';
 
 type Queue = EventQueue<unknown>;
@@ -15,8 +15,8 @@ const MAX_RECOVERED = 10_000;
  * with live events.
  */
 export class RecordedTopic extends Topic {
+  protected override readonly isRecorded = true;
   readonly #store: HistoryStore;
-  readonly #pages: PageCache;
   readonly #cursor: (id: string) => string;
   /** The streams that have reached the position of the topic and get its events. */
   readonly #live = new Set<Queue>();
@@ -25,6 +25,7 @@ export class RecordedTopic extends Topic {
   /** The events that recovery has delivered and that may still arrive as messages. */
   readonly #recovered = new Set<string>();
   #recovering = false;
+  #failure: Error | undefined;
   /** Whether messages were skipped because recovery reads their events. */
   #skipped = false;
   #waiting: (() => void)[] = [];
@@ -37,7 +38,6 @@ export class RecordedTopic extends Topic {
     super(channel, services);
     this.#store = history.store;
     this.#cursor = history.cursor;
-    this.#pages = new PageCache((after) => history.store.read(channel, after));
   }
 
   override get position(): string | undefined {
@@ -64,12 +64,13 @@ export class RecordedTopic extends Topic {
         if (this.#position === undefined) this.#begin(newest);
         this.#moved();
       },
-      (error: Error) => this.end(error),
+      (error: Error) => this.close(error),
     );
   }
 
   override async started(): Promise<void> {
-    while (this.#position === undefined && this.size > 0) await this.nextMove();
+    while (this.#position === undefined && this.isUsed) await this.nextMove();
+    if (this.#position === undefined && this.#failure !== undefined) throw this.#failure;
   }
 
   override receive(payload: unknown, size: () => number, link?: EventLink): void {
@@ -101,9 +102,14 @@ export class RecordedTopic extends Topic {
     this.#moved();
   }
 
+  override close(error?: Error): void {
+    this.#failure = error;
+    super.close(error);
+  }
+
   /** Reads events for a stream that is not live. Streams with the same position share a read. */
   read(after: string): Promise<Page> {
-    return this.#pages.read(after);
+    return this.#store.page(this.channel, after);
   }
 
   cursorOf(id: string): string {
@@ -161,7 +167,8 @@ export class RecordedTopic extends Topic {
         if (events.length === 0 && !this.#skipped) return;
       }
     } catch (error) {
-      this.end(error as Error);
+      // A later stream begins at a new position.
+      this.close(error as Error);
     } finally {
       this.#recovering = false;
     }
@@ -189,22 +196,22 @@ function replay(topic: RecordedTopic, queue: Queue, after: string): EventStream<
     topic.join(queue);
   }
 
-  async function readWhileOpen(): Promise<Page> {
-    try {
-      return await topic.read(position);
-    } catch (error) {
-      if (queue.isOpen) throw error;
-      return undefined;
-    }
+  /** A read may wait for a lost connection longer than the stream. */
+  function readWhileOpen(): Promise<Page> {
+    return new Promise((resolve, reject) => {
+      queue.onEnd = () => resolve(undefined);
+      topic.read(position).then(resolve, reject);
+    });
   }
 
   /** Reads the next events, up to the position of the topic. Joins the live streams when they reach it. */
   async function advance(): Promise<void> {
     if (topic.position === position) return join();
     const before = topic.position;
-    const events = await readWhileOpen();
+    const events = queue.isOpen ? await readWhileOpen() : undefined;
     if (!queue.isOpen) {
-      // The queue has the reason.
+      // The queue has the reason. The consumer has all events of the last page.
+      queue.startCursor = taken;
       isLive = true;
       return;
     }
@@ -241,42 +248,6 @@ function replay(topic: RecordedTopic, queue: Queue, after: string): EventStream<
     startCursor: () => startCursor,
     position: () => (isQueueRead ? queue.position : acknowledged),
   });
-}
-
-type Page = readonly StoredEvent[] | undefined;
-
-const LIFETIME_MILLISECONDS = 1000;
-const MAX_PAGES = 64;
-
-/**
- * Shares reads of the history. After a deployment, many clients continue after the same event within a short
- * time. The events after an id never change, so a page stays correct.
- */
-class PageCache {
-  readonly #load: (after: string) => Promise<Page>;
-  readonly #pages = new Map<string, Promise<Page>>();
-
-  constructor(load: (after: string) => Promise<Page>) {
-    this.#load = load;
-  }
-
-  read(after: string): Promise<Page> {
-    const cached = this.#pages.get(after);
-    if (cached !== undefined) return cached;
-    const page = this.#load(after);
-    this.#pages.set(after, page);
-    const [oldest] = this.#pages.keys();
-    if (oldest !== undefined && this.#pages.size > MAX_PAGES) this.#pages.delete(oldest);
-    const remove = (): void => {
-      if (this.#pages.get(after) === page) this.#pages.delete(after);
-    };
-    page.then((events) => {
-      // An empty page is outdated with the next event.
-      if (events === undefined || events.length === 0) remove();
-      else setTimeout(remove, LIFETIME_MILLISECONDS).unref();
-    }, remove);
-    return page;
-  }
 }
 
 /** Steps per heartbeat, and topics per step: many topics neither block the event loop nor flood Redis. */

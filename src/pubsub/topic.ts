@@ -5,17 +5,26 @@ import { resultOf } from './cursor.ts';
 export interface TopicServices {
   readonly limits: QueueLimits;
   readonly slowReaders: SlowReaders;
-  /** Called when the last stream of a channel has ended. */
-  emptied(channel: string): void;
+  /** Called when a topic is not used any more: its last stream has ended, or it is closed. */
+  emptied(topic: Topic): void;
 }
 
 type Queue = EventQueue<unknown>;
+
+/** Milliseconds in which the stream has to be opened for which a topic was made ready. */
+const HOLD_MILLISECONDS = 30_000;
 
 /** The streams of one topic in this process. */
 export class Topic {
   readonly channel: string;
   protected readonly streams: Set<Queue> = new Set<Queue>();
+  /** Whether the streams have positions. */
+  protected readonly isRecorded: boolean = false;
   readonly #services: TopicServices;
+  /** The callers that wait until the topic is ready. */
+  #callers = 0;
+  #hold: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
   constructor(channel: string, services: TopicServices) {
     this.channel = channel;
@@ -24,6 +33,26 @@ export class Topic {
 
   get size(): number {
     return this.streams.size;
+  }
+
+  /** Whether the topic has streams, or waits for the first one. */
+  get isUsed(): boolean {
+    if (this.#isClosed) return false;
+    return this.streams.size > 0 || this.#callers > 0 || this.#hold !== undefined;
+  }
+
+  /** Resolves when later events arrive. Then keeps the subscription for a stream that may be opened soon. */
+  async ready(confirmed: Promise<void>): Promise<void> {
+    this.#callers++;
+    try {
+      await confirmed;
+      await this.started();
+      this.#hold ??= setTimeout(() => this.#release(), HOLD_MILLISECONDS).unref();
+      this.#hold.refresh();
+    } finally {
+      this.#callers--;
+      this.#leave();
+    }
   }
 
   /** The id of the last event. Undefined without a history, and until the topic has started. */
@@ -62,17 +91,38 @@ export class Topic {
     for (const queue of [...this.streams]) queue.end(error);
   }
 
+  /** Ends all streams and the subscription. */
+  close(error?: Error): void {
+    this.#isClosed = true;
+    clearTimeout(this.#hold);
+    this.#services.emptied(this);
+    this.end(error);
+  }
+
   protected addQueue(): Queue {
-    const queue: Queue = new EventQueue(this.#services.limits, {
-      ended: () => this.removeQueue(queue),
-      grew: () => this.#services.slowReaders.add(queue),
-    });
+    const queue: Queue = new EventQueue(
+      this.#services.limits,
+      {
+        ended: () => this.removeQueue(queue),
+        grew: () => this.#services.slowReaders.add(queue),
+      },
+      this.isRecorded,
+    );
     this.streams.add(queue);
     return queue;
   }
 
   protected removeQueue(queue: Queue): void {
-    if (this.streams.delete(queue) && this.streams.size === 0) this.#services.emptied(this.channel);
+    if (this.streams.delete(queue)) this.#leave();
+  }
+
+  #release(): void {
+    this.#hold = undefined;
+    this.#leave();
+  }
+
+  #leave(): void {
+    if (!this.isUsed && !this.#isClosed) this.#services.emptied(this);
   }
 }
 
@@ -104,6 +154,7 @@ const COMPACT = 1024;
  * consumer reads nothing between two checks.
  */
 export class EventQueue<T> implements EventStream<T> {
+  readonly #isRecorded: boolean;
   readonly #limits: QueueLimits;
   readonly #ended: () => void;
   readonly #grew: () => void;
@@ -119,12 +170,19 @@ export class EventQueue<T> implements EventStream<T> {
   #taken: string | undefined;
   #position: string | undefined;
   #started: (() => void)[] | undefined;
+  /** Called when the queue has ended. */
+  onEnd: (() => void) | undefined;
 
   /**
    * The queue calls `ended` once, when it accepts no more events, and `grew` when it becomes longer than
-   * `maxBufferedEvents`.
+   * `maxBufferedEvents`. A stream without a history never gets a `startCursor`.
    */
-  constructor(limits: QueueLimits, { ended, grew }: { ended: () => void; grew: () => void }) {
+  constructor(
+    limits: QueueLimits,
+    { ended, grew }: { ended: () => void; grew: () => void },
+    isRecorded = false,
+  ) {
+    this.#isRecorded = isRecorded;
     this.#limits = limits;
     this.#ended = ended;
     this.#grew = grew;
@@ -194,12 +252,13 @@ export class EventQueue<T> implements EventStream<T> {
     this.#open = false;
     this.#failure = error;
     this.#ended();
+    this.onEnd?.();
     this.#announceStart();
     for (const waiter of this.#waiters.splice(0)) this.#finish(waiter);
   }
 
   started(): Promise<void> {
-    if (this.#startCursor !== undefined || !this.#open) return Promise.resolve();
+    if (!this.#isRecorded || this.#startCursor !== undefined || !this.#open) return Promise.resolve();
     return new Promise((resolve) => {
       this.#started ??= [];
       this.#started.push(resolve);

@@ -153,10 +153,7 @@ export class SharedTransport implements Transport {
   }
 
   subscribe(channel: string): void {
-    const subscription = this.#channels.get(channel);
-    // A call of `ready` has subscribed to the channel before its first stream.
-    if (subscription?.isConfirmed === true) this.#events.subscribed(channel);
-    else if (subscription === undefined) this.#confirm(channel).catch(() => undefined);
+    this.#confirm(channel).catch(() => undefined);
   }
 
   unsubscribe(channel: string): void {

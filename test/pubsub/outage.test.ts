@@ -1,6 +1,6 @@
-import type { PubSub, PubSubOptions } from '../../middleware/pubsub.ts';
+import type { EventTransport, PubSub, PubSubOptions, TransportListener } from '../../middleware/pubsub.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
-import { take } from './events.ts';
+import { numbers, take } from './events.ts';
 import { MemoryBroker } from './transports.ts';
 import { useRedis } from './use-redis.ts';
 
@@ -50,6 +50,21 @@ describe('a partition that lasts longer than maxOutage', () => {
     expect(await take(resumed, 1)).toEqual([2]);
   });
 
+  it('the position of a stream that ends while it replays does not go back', async () => {
+    const other = fixture.connect({ redis: fixture.redis.url, history: {} });
+    const events = connect({ history: {} });
+    const first = events.subscribe('tick');
+    await events.ready('tick');
+    // More than one read returns.
+    for (let tick = 0; tick < 300; tick++) await other.publish('tick', tick);
+    const replayed = events.subscribe('tick', { after: first.startCursor });
+    let cursor: string | undefined;
+    for (let tick = 0; tick < 256; tick++) ({ cursor } = await replayed.next());
+    fixture.proxy.stall();
+    await expect(replayed.next()).rejects.toMatchObject({ closeCode: 1013 });
+    expect(replayed.position).toBe(cursor);
+  });
+
   it('createPubSub ends streams of a server that was never reached', async () => {
     fixture.proxy.stall();
     const events = connect({});
@@ -76,6 +91,52 @@ it('createPubSub publishes and resumes over a transport of the application', asy
   expect(await take(here.subscribe('tick', { after: cursor }), 2)).toEqual([2, 3]);
   await expect(here.publish('tick', 1, { client: {} })).rejects.toMatchObject({ code: 'ERR_OPTION' });
   await Promise.all([here.close(), there.close()]);
+});
+
+describe('ready() without a stream', () => {
+  afterEach(() => jest.useRealTimers());
+
+  it.each([true, false])('keeps the subscription for half a minute (history %j)', async (history) => {
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
+    const subscribed = new Set<string>();
+    const transport = new MemoryBroker({ history }).create();
+    const watched: EventTransport = Object.assign(Object.create(transport), {
+      history: transport.history,
+      open: (listener: TransportListener) => transport.open(listener),
+      publish: (channel: string, payload: string) => transport.publish(channel, payload),
+      close: () => transport.close(),
+      subscribe(channel: string) {
+        subscribed.add(channel);
+        return transport.subscribe(channel);
+      },
+      unsubscribe(channel: string) {
+        subscribed.delete(channel);
+        transport.unsubscribe(channel);
+      },
+    });
+    const events = createPubSub<Record<string, number>>({ transport: watched });
+    const topics = numbers(0, 100).map((number) => `user:${number}`);
+    await Promise.all(topics.map((topic) => events.ready(topic)));
+    const stream = events.subscribe('user:7');
+    const left = events.subscribe('user:8');
+    await left.return();
+    expect(subscribed.size).toBe(100);
+    expect((await events.stats()).streams).toBe(1);
+    jest.advanceTimersByTime(20_000);
+    await events.ready('user:9');
+    jest.advanceTimersByTime(20_000);
+    expect([...subscribed]).toEqual(['espalier:user:7', 'espalier:user:9']);
+    jest.advanceTimersByTime(20_000);
+    expect([...subscribed]).toEqual(['espalier:user:7']);
+    await events.publish('user:7', 1);
+    expect(await take(stream, 1)).toEqual([1]);
+    const later = events.subscribe('user:10');
+    await events.ready('user:10');
+    await events.publish('user:10', 2);
+    expect(await take(later, 1)).toEqual([2]);
+    await events.close();
+    expect(subscribed.size).toBe(0);
+  });
 });
 
 it.each([{ redis: 'redis://localhost' }, { history: {} }, { commandTimeout: 1 }])(
