@@ -63,6 +63,7 @@ export function merge<T>(...streams: readonly AsyncIterable<T>[]): EventStream<T
     position: () => joinCursors(sources.map(({ position }) => position)),
   };
   const arrivals = new Arrivals(sources);
+  let started: Promise<unknown> | undefined;
 
   const pull = async (): Promise<EventResult<T>> => {
     for (;;) {
@@ -71,6 +72,9 @@ export function merge<T>(...streams: readonly AsyncIterable<T>[]): EventStream<T
       const { source, result } = arrival;
       if (result.done) continue;
       if (result.cursor === undefined) return result;
+      // Before the start of another stream the event would have no cursor.
+      started ??= Promise.allSettled(sources.map((each) => each.started?.()));
+      await started;
       progress.get(source)?.deliver(result.cursor);
       const cursors = sources.map((each) => progress.get(each)?.cursor);
       return resultOf(result.value, joinCursors(cursors));

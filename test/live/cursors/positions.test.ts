@@ -1,3 +1,5 @@
+import { createPubSub, type EventTransport } from '../../../middleware/pubsub.ts';
+import { MemoryBroker } from '../../pubsub/transports.ts';
 import { until } from '../../until.ts';
 import { connect, LEGACY, MODERN, PATIENT } from '../client.ts';
 import { open, type Reading, withParams } from '../serve-streams.ts';
@@ -127,4 +129,37 @@ describe('close() with cursors', () => {
     const resumed = await socket(next, { query: EVEN, extensions: { after } });
     expect((await resumed.next()).data).toEqual({ tick: 4 });
   });
+});
+
+describe('merge before all of its topics have started', () => {
+  it.each(Object.entries(TRANSPORTS))(
+    'sends the start first over %s, and then the events with their cursors',
+    async (_name, subscribe) => {
+      const transport: EventTransport = new MemoryBroker().create();
+      const { history } = transport;
+      if (history === undefined) throw new Error('no history');
+      let answer = (): void => undefined;
+      const answered = new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      const newest = history.newest.bind(history);
+      let asked = 0;
+      history.newest = async (channel, start) => {
+        const id = await newest(channel, start);
+        if (start !== undefined) asked++;
+        if (channel.endsWith('tock')) await answered;
+        return id;
+      };
+      const served = await serve({ events: createPubSub({ transport }) });
+      const client = await subscribe(served, { query: 'subscription { both }', extensions: START });
+      await until(() => asked === 2);
+      await publish(served, 1, 3);
+      answer();
+      expect(await client.next()).toEqual({ data: null, extensions: { cursor: expect.any(String) } });
+      for (const both of [1, 2]) {
+        expect(await client.next()).toEqual({ data: { both }, extensions: { cursor: expect.any(String) } });
+      }
+      await client.close();
+    },
+  );
 });
