@@ -1,6 +1,6 @@
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createPubSub, type PubSub } from '../../middleware/pubsub.ts';
@@ -242,6 +242,89 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
       } finally {
         disk.unmount();
       }
+    });
+
+    withDisks(
+      'works again on a full disk when events have expired, also after a restart',
+      async () => {
+        const disk = mountDisk('8m');
+        try {
+          const file = join(disk.path, 'events.db');
+          let shift = 0;
+          const now = Date.now;
+          jest.spyOn(Date, 'now').mockImplementation(() => now() + shift);
+          const limits = { age: '1h', length: 100_000 };
+          const publishes = (pubsub: PubSub<Record<string, unknown>>) =>
+            pubsub.publish('topic', 'x'.repeat(10_000)).then(
+              () => true,
+              () => false,
+            );
+          const fill = async (pubsub: PubSub<Record<string, unknown>>) => {
+            while ((await Promise.all(Array.from({ length: 100 }, () => publishes(pubsub)))).includes(true));
+            while (await publishes(pubsub));
+            // Another program takes what is left.
+            const filler = join(disk.path, 'filler');
+            for (let size = 65_536; size >= 1; size /= 2) {
+              try {
+                appendFileSync(filler, Buffer.alloc(size));
+                size *= 2;
+              } catch {}
+            }
+            expect(await publishes(pubsub)).toBe(false);
+            shift += 2 * 60 * 60 * 1000;
+          };
+          let pubsub = create(file, limits);
+          for (let restarts = 0; restarts < 2; restarts++) {
+            await fill(pubsub);
+            expect(await publishes(pubsub)).toBe(true);
+            await fill(pubsub);
+            await pubsub.close();
+            pubsub = create(file, limits);
+            expect(await publishes(pubsub)).toBe(true);
+          }
+          await pubsub.close();
+        } finally {
+          jest.restoreAllMocks();
+          disk.unmount();
+        }
+      },
+      60_000,
+    );
+
+    it('reads about a megabyte in one turn of the event loop, however large the events are', async () => {
+      const transport = new FileTransport(newFile(), { length: 1000, age: 300_000 });
+      transport.open({ message() {}, gap() {}, lost() {}, refused() {}, error() {} });
+      const start = (await transport.history.newest('large')) as string;
+      const payload = JSON.stringify('x'.repeat(200_000));
+      await Promise.all(Array.from({ length: 60 }, () => transport.publish('large', payload)));
+      let turns = 0;
+      let isOver = false;
+      const count = (): void => {
+        turns++;
+        if (!isOver) setImmediate(count);
+      };
+      count();
+      const pages = await Promise.all(
+        Array.from({ length: 20 }, () => transport.history.read('large', start, 256)),
+      );
+      isOver = true;
+      for (const page of pages) expect(page).toHaveLength(6);
+      expect(turns).toBeGreaterThanOrEqual(20);
+      await transport.close();
+    });
+
+    it('a client that continues before the first event of a topic learns that the file was removed', async () => {
+      const file = newFile();
+      const first = create(file);
+      const cursor = await startCursor(first);
+      await first.publish('topic', 1);
+      await first.close();
+      rmSync(file);
+      const second = create(file);
+      const missed = { code: 'ERR_EVENTS_MISSED' };
+      await expect(second.subscribe('topic', { after: cursor }).next()).rejects.toMatchObject(missed);
+      await second.publish('topic', 2);
+      await expect(second.subscribe('topic', { after: cursor }).next()).rejects.toMatchObject(missed);
     });
 
     it('a client with a cursor gets every event once and in order while the server is killed again and again', async () => {
