@@ -337,8 +337,21 @@ function withCodes(result: SourceResult, { maxErrors, schema }: PreparedOperatio
 
 const isStream = (result: SourceResult): result is AsyncIterable<unknown> => Symbol.asyncIterator in result;
 
-/** The steps of one loop without a pause. */
+/** The steps of one loop without a pause, and the milliseconds of all loops together: steps may be large. */
 const MAX_STEPS = 100;
+const MAX_MILLISECONDS = 10;
+
+/** The time of the first step in this turn of the event loop. */
+let began: number | undefined;
+
+function isTurnOver(): boolean {
+  if (began !== undefined) return performance.now() - began > MAX_MILLISECONDS;
+  began = performance.now();
+  setImmediate(() => {
+    began = undefined;
+  });
+  return false;
+}
 
 /** Counts the steps of a loop that would block the event loop if all its promises were resolved already. */
 export class LoopSteps {
@@ -346,6 +359,8 @@ export class LoopSteps {
 
   /** Called for each step. Returns a promise if the loop has to yield to the event loop before it. */
   next(): Promise<void> | undefined {
-    return ++this.#steps % MAX_STEPS === 0 ? new Promise((resolve) => setImmediate(resolve)) : undefined;
+    const isOver = isTurnOver();
+    if (++this.#steps % MAX_STEPS > 0 && !isOver) return undefined;
+    return new Promise((resolve) => setImmediate(resolve));
   }
 }
