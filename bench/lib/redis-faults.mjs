@@ -39,17 +39,22 @@ export async function startServer() {
   };
 }
 
-/** A TCP proxy to a port that can stall or drop its connections. */
+/** A TCP proxy to a port that can stall or drop its connections, or delay replies. */
 export async function startProxy(port) {
   const lines = new Set();
   let stalled = false;
   let target = port;
+  let latency = 0;
   const server = net.createServer((client) => {
     const upstream = net.connect(target, '127.0.0.1');
     const line = { stalled, sockets: [client, upstream] };
     lines.add(line);
     for (const [from, to] of [line.sockets, [upstream, client]]) {
-      from.on('data', (chunk) => line.stalled || to.write(chunk));
+      from.on('data', (chunk) => {
+        if (line.stalled) return;
+        if (latency > 0 && from === upstream) setTimeout(() => to.write(chunk), latency);
+        else to.write(chunk);
+      });
       from.on('error', () => undefined);
       from.on('close', () => {
         lines.delete(line);
@@ -76,6 +81,10 @@ export async function startProxy(port) {
     },
     heal() {
       stalled = false;
+    },
+    /** Passes on replies this number of milliseconds later. */
+    delay(milliseconds) {
+      latency = milliseconds;
     },
     close() {
       drop();
