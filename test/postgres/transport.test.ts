@@ -166,7 +166,7 @@ it.each(['espalier.topics, espalier.events', 'espalier.topics'])(
 
 it('a stream that is opened after ready() gets the events of the publishes after it', async () => {
   proxy.delay(20);
-  stops.push(() => proxy.delay(0));
+  atEnd(() => proxy.delay(0));
   const [events, other] = [open({ commandTimeout: 10_000 }, proxied), open()];
   await Promise.all(
     numbers(0, 60).map(async (number) => {
@@ -207,7 +207,7 @@ describe('the defaults of sessions', () => {
     'default_transaction_deferrable=on',
   ])('may be %s', async (setting) => {
     const other = new pg.Pool({ connectionString: server.url, options: `-c ${setting}` });
-    stops.push(() => other.end());
+    atEnd(() => other.end());
     const errors: Error[] = [];
     const schema = `s${setting.replace(/\W/g, '').slice(0, 30).toLowerCase()}`;
     const all = [1, 2, 3].map(() => open({ schema, onError: (error) => errors.push(error) }, other));
