@@ -33,7 +33,11 @@ export async function bundle(root, entries, folder) {
     ['esm', 'mjs'],
     ['cjs', 'cjs'],
   ]) {
-    const plugins = [importPackages(), linkToVersion(version), format === 'cjs' ? requireGraphql() : getNodeModules()];
+    const plugins = [
+      importPackages(),
+      linkToVersion(version),
+      format === 'cjs' ? requireGraphql() : getNodeModules(),
+    ];
     await write(
       { cwd: root, input, plugins },
       {
@@ -51,7 +55,11 @@ export async function bundle(root, entries, folder) {
   writePackages(root, folder);
   // As another entry of the same build it would double the entries, each with a file that only exports the other one.
   await write(
-    { cwd: root, input: join(root, 'src/cli/main.ts'), plugins: [importPackages(), linkToVersion(version), getNodeModules()] },
+    {
+      cwd: root,
+      input: join(root, 'src/cli/main.ts'),
+      plugins: [importPackages(), linkToVersion(version), getNodeModules()],
+    },
     {
       dir: folder,
       entryFileNames: 'cli.mjs',
@@ -117,14 +125,15 @@ function getNodeModules() {
 const PACKAGES = 'src/diagnostics/packages.ts';
 
 /**
- * Writes the module that loads packages when a middleware is created, as CommonJS with calls of `require` that bundlers
- * follow (the condition `module` of package.json), and for Node as an ES module: an ES module that imports a CommonJS
- * module loads Node's parser of such modules.
+ * Writes the module that loads packages when a middleware is created: as CommonJS with calls of `require` for bundlers,
+ * which set the condition `module`, `production` or `development`, and as an ES module for Node, because an ES module
+ * that imports a CommonJS module loads Node's parser of such modules.
  */
 function writePackages(root, folder) {
   const source = readFileSync(join(root, PACKAGES), 'utf8');
   const [, members] = /export const packages: Packages = (\{.*?\n\});/s.exec(source);
-  const create = "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);\n";
+  const create =
+    "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);\n";
   writeFileSync(join(folder, 'packages.cjs'), `'use strict';\nexports.packages = ${members};\n`);
   writeFileSync(join(folder, 'packages.mjs'), `${create}export const packages = ${members};\n`);
 }

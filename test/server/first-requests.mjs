@@ -1,7 +1,8 @@
 // A child process without free descriptors: `node first-requests.mjs <directory> <entry of the package>`. Prints the
 // statuses of the first requests for each part that uses a package: without a descriptor, and then with enough of them.
-import { closeSync, openSync, readdirSync } from 'node:fs';
+
 import { once } from 'node:events';
+import { closeSync, openSync, readdirSync } from 'node:fs';
 import { Agent, createServer, request } from 'node:http';
 import { connect } from 'node:net';
 import { GraphQLInt, GraphQLObjectType, GraphQLSchema } from 'graphql';
