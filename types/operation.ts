@@ -26,7 +26,10 @@ export interface OperationDetails<Source = ContextSource, Context = unknown> {
 
 /**
  * The return value of `onOperation`. `errors` refuse the operation, unless the list is empty. `extensions`
- * are added to the response, or to each result of a subscription; they must have a JSON form.
+ * are added to the response, or to each result of a subscription; they must have a JSON form. `expiresAt` is the
+ * time at which the caller's token ends: a Date, milliseconds since 1970, or seconds as in a JWT's `exp`. At that
+ * time a socket with the subscription is closed with 4403, and an event stream ends, so that clients connect again
+ * with a new token. An operation whose token has ended already is refused (401, `UNAUTHENTICATED`).
  */
 export type OperationDecision =
   | undefined
@@ -34,6 +37,7 @@ export type OperationDecision =
   | {
       readonly errors?: readonly GraphQLError[] | undefined;
       readonly extensions?: Readonly<Record<string, unknown>> | undefined;
+      readonly expiresAt?: Date | number | undefined;
     };
 
 /**

@@ -115,7 +115,7 @@ export interface SubscriptionOptions<Context = unknown> {
   context?: object | ((websocket: ContextWebSocket, details: ContextDetails) => unknown) | undefined;
   /**
    * When a `context` function is called: for the connection and each operation, also for each event of a
-   * subscription, or for the connection only.
+   * subscription (in event streams too), or for the connection only.
    * @default 'operation'
    */
   contextPer?: 'operation' | 'event' | 'connection' | undefined;
@@ -137,7 +137,7 @@ export interface SubscriptionOptions<Context = unknown> {
   onClose?:
     | Hook<[connection: SubscriptionConnection<Context>, code: number, reason: string], unknown>
     | undefined;
-  /** Called once for each operation, as the option of `graphqlHTTP`. @default the handler's, or none */
+  /** Called once for each operation, as the option of `graphqlHTTP`; also in event streams. @default the handler's, or none */
   onOperation?:
     | Hook<[operation: OperationDetails<ContextWebSocket>], MaybePromise<OperationDecision>>
     | undefined;
@@ -195,7 +195,8 @@ export interface Subscriptions {
   /**
    * Closes the connections that the predicate selects and returns their number. Event streams end without a
    * code. Connections that are not accepted yet have no complete context: for them an exception of the
-   * predicate counts as `false`, and it decides again when `onConnect` has accepted the socket.
+   * predicate counts as `false`, and it decides again when `onConnect` has accepted the socket. It also decides about
+   * event streams whose context is being created.
    * @default code 4403, reason 'Forbidden'
    */
   disconnect<Context = unknown>(

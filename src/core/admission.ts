@@ -1,10 +1,11 @@
+import { types } from 'node:util';
 import { type GraphQLError, getVariableValues } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { OperationDecision } from '../../types/operation.ts';
 import type { Authorization } from '../auth/authorization.ts';
 import { type BudgetCheck, createBudgetCheck, resolveBudget } from '../cost/budget.ts';
 import { type CostCheck, createCostCheck, createPrice, resolveCost } from '../cost/cost-check.ts';
-import { toGraphQLError } from '../execution/graphql-error.ts';
+import { refuse, toGraphQLError } from '../execution/graphql-error.ts';
 import { setErrorCode } from '../execution/graphql-js.ts';
 import {
   type EngineSettings,
@@ -15,7 +16,7 @@ import {
   withNativePromise,
 } from '../execution/types.ts';
 import type { Headers } from '../http/reply.ts';
-import { isListOf, isObject, settle, wrongReturnValue } from '../options/rules.ts';
+import { isListOf, isObject, type OptionScope, settle, wrongReturnValue } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import type { CoreSettings, OnOperation } from './options.ts';
 
@@ -116,6 +117,8 @@ function counted(usage: CoreSettings['usage'], hook: OperationHook | undefined):
 export interface Admission {
   /** The JSON text of the `extensions` to add to the response. */
   readonly extensions: string | undefined;
+  /** The time in milliseconds since 1970 at which a subscription has to end. */
+  readonly expiresAt?: number | undefined;
   /** The headers of an HTTP response, from the options `cost` and `budget`. */
   readonly headers?: Headers | undefined;
   /** The cost of the operation. */
@@ -192,13 +195,15 @@ const isErrorList = isListOf((item) => item instanceof Error);
 function toAdmission(decision: OperationDecision): RequestError | Admission {
   if (decision === undefined) return { extensions: undefined };
   if (!isObject(decision)) throw wrongDecision(decision);
-  const { errors = [], extensions = {}, ...others } = decision;
+  const { errors = [], extensions = {}, expiresAt, ...others } = decision;
   if (Object.keys(others).length > 0 || !isErrorList(errors) || !isObject(extensions))
     throw wrongDecision(decision);
   if (errors.length > 0) return { errors: errors.map(toGraphQLError), status: 400 };
   const text: string | undefined = JSON.stringify(extensions);
   if (text?.startsWith('{') !== true) throw wrongDecision(decision);
-  return { extensions: text === '{}' ? undefined : text };
+  const end = expiresAt === undefined ? undefined : toMilliseconds(expiresAt, GRAPHQL_OPTIONS, 'onOperation');
+  if (end !== undefined && end <= Date.now()) return refuse('The token has expired', 'UNAUTHENTICATED', 401);
+  return { extensions: text === '{}' ? undefined : text, expiresAt: end };
 }
 
 const wrongDecision = (decision: unknown): TypeError =>
@@ -206,8 +211,24 @@ const wrongDecision = (decision: unknown): TypeError =>
     GRAPHQL_OPTIONS,
     'onOperation',
     decision,
-    'undefined, or an object with a list of "errors" or an object of "extensions"',
+    'undefined, or an object with a list of "errors", an object of "extensions" or "expiresAt"',
   );
+
+/** Smaller numbers are seconds, as in a JWT's `exp`. */
+const MAX_SECONDS = 1e11;
+
+/**
+ * Returns the `expiresAt` that a function of the application has returned, in milliseconds since 1970.
+ *
+ * @throws TypeError (code `ERR_OPTION`) if it is not a valid time.
+ */
+export function toMilliseconds(time: unknown, scope: OptionScope, option: string): number {
+  const value = typeof time === 'number' || types.isDate(time) ? Number(time) : Number.NaN;
+  if (Number.isNaN(value)) {
+    throw wrongReturnValue(scope, option, { expiresAt: time }, 'a Date or a number as expiresAt');
+  }
+  return value < MAX_SECONDS ? value * 1000 : value;
+}
 
 /**
  * Adds the `extensions` of the hook to a response, if there are any. They replace members of the same name

@@ -301,7 +301,7 @@ class GraphQLOverHttp {
   ): MaybePromise<Result> {
     exchange.operationName = prepared.operation.name?.value;
     const type = prepared.operation.operation;
-    if (type === 'subscription') this.#streaming.assertSubscription(exchange);
+    if (type === 'subscription') this.#streaming.beginSubscription(exchange);
     if (type === 'mutation' && exchange.req.method !== 'POST') {
       this.#csrf.assertMutation(exchange.req, exchange.accepted);
     }

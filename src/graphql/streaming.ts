@@ -54,9 +54,14 @@ export class Streaming {
     return this.#framingFor(req.headers.accept) !== undefined;
   }
 
-  /** @throws HttpError 400 for a subscription whose request accepts no stream of events. */
-  assertSubscription(exchange: Exchange): void {
+  /**
+   * Called before the context of a subscription is created.
+   *
+   * @throws HttpError 400 if the request accepts no stream of events.
+   */
+  beginSubscription(exchange: Exchange): void {
     this.#formatOf(exchange);
+    this.#streams?.begin(exchange.res);
   }
 
   /** Begins the response of a subscription. */

@@ -2,7 +2,6 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { types } from 'node:util';
 import type { GraphQLError, GraphQLFormattedError, GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type {
@@ -13,8 +12,8 @@ import type {
   SubscriptionProtocol,
   WebSocketLike,
 } from '../../types/subscriptions.ts';
+import { toMilliseconds } from '../core/admission.ts';
 import type { ContextFactory } from '../core/core.ts';
-import type { OnOperation } from '../core/options.ts';
 import { events } from '../diagnostics/events.ts';
 import { debug } from '../diagnostics/logging.ts';
 import { inTime } from '../execution/deadline.ts';
@@ -22,7 +21,7 @@ import { refusalError } from '../execution/graphql-error.ts';
 import { ObservedOperation } from '../execution/observed.ts';
 import type { ErrorOrigin, GraphQLParams } from '../execution/types.ts';
 import { HttpError } from '../http/reply.ts';
-import { isObject, settle, wrongReturnValue } from '../options/rules.ts';
+import { isObject, settle } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { type CursorRequest, cursorRequest } from './cursors.ts';
 import type { EndpointSettings, LiveConnection } from './endpoint.ts';
@@ -58,9 +57,7 @@ type CloseHook = (connection: SubscriptionConnection, code: number, reason: stri
 /** The options of a connection, however it was opened. */
 export interface ConnectionSettings extends EndpointSettings {
   readonly context: unknown;
-  readonly contextPer: 'operation' | 'event' | 'connection';
   readonly subscriptionProtocols: readonly SubscriptionProtocol[];
-  readonly onOperation: OnOperation | undefined;
   readonly onConnect: ((connection: ConnectingSubscription) => MaybePromise<ConnectResult>) | undefined;
   readonly onDisconnect: CloseHook | undefined;
   readonly onClose: CloseHook | undefined;
@@ -202,7 +199,7 @@ export class Connection implements LiveConnection {
     const returned = await this.#context.connect(() => settings.onConnect?.({ ...this.describe(), request }));
     const { acceptance, expiresAt } = decisionOf(returned);
     if (!context.perOperation) this.#releaseRequest();
-    if (expiresAt !== undefined) this.#expiresAt = expiresAt;
+    if (expiresAt !== undefined) this.expireBy(expiresAt);
     if (acceptance !== false) this.#onAccepted();
     return acceptance;
   }
@@ -215,6 +212,11 @@ export class Connection implements LiveConnection {
     for (const check of checks ?? []) check();
     // The socket has closed while `onConnect` ran.
     if (this.#closed !== undefined) this.#callHook('onDisconnect', this.#closed);
+  }
+
+  /** Closes the connection at a time, in milliseconds since 1970, unless it is closed earlier. */
+  expireBy(time: number): void {
+    this.#expiresAt = Math.min(this.#expiresAt, time);
   }
 
   contextFor(operation: SharedOperation): MaybePromise<unknown> {
@@ -502,6 +504,10 @@ export class SocketOperation extends LiveOperation implements Envelope {
     this.client.forgetOperation(this);
   }
 
+  expireBy(time: number): void {
+    this.client.expireBy(time);
+  }
+
   /**
    * Sends the last message in a microtask, so that the id stays in use for all messages that arrived in the
    * same packet.
@@ -525,22 +531,10 @@ function decisionOf(returned: ConnectResult): { acceptance: Acceptance; expiresA
     return { acceptance: returned === false ? false : undefined, expiresAt: undefined };
   }
   const { expiresAt: time, ...payload } = returned;
-  const expiresAt = time === undefined ? undefined : toMilliseconds(time);
+  const expiresAt = time === undefined ? undefined : toMilliseconds(time, SUBSCRIPTION_OPTIONS, 'onConnect');
   // Refuses a connection that has expired already: it could run operations until the next check.
   if (expiresAt !== undefined && expiresAt <= Date.now()) return { acceptance: false, expiresAt };
   return { acceptance: Object.keys(payload).length === 0 ? undefined : payload, expiresAt };
-}
-
-/** Smaller numbers are seconds, as in a JWT's `exp`. */
-const MAX_SECONDS = 1e11;
-
-function toMilliseconds(time: Date | number): number {
-  const value = typeof time === 'number' || types.isDate(time) ? Number(time) : Number.NaN;
-  if (Number.isNaN(value)) {
-    const accepted = 'a Date or a number as expiresAt';
-    throw wrongReturnValue(SUBSCRIPTION_OPTIONS, 'onConnect', { expiresAt: time }, accepted);
-  }
-  return value < MAX_SECONDS ? value * 1000 : value;
 }
 
 type Params = Readonly<Record<string, unknown>>;

@@ -6,6 +6,7 @@ import type {
   SubscriptionStats,
 } from '../../types/subscriptions.ts';
 import type { GraphQLCore } from '../core/core.ts';
+import type { OnOperation } from '../core/options.ts';
 import { events, ObservedConnection } from '../diagnostics/events.ts';
 import { noteOtherServer } from '../diagnostics/logging.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
@@ -46,6 +47,8 @@ interface ClientLimits {
 
 /** The options of one endpoint that every transport has. */
 export interface EndpointSettings extends OperationSettings {
+  readonly contextPer: 'operation' | 'event' | 'connection';
+  readonly onOperation: OnOperation | undefined;
   readonly limits: ClientLimits;
 }
 
@@ -57,6 +60,8 @@ export const OPERATION_KINDS: readonly ['query', 'mutation', 'subscription'] = [
 
 /** The defaults of every transport, which the options of `attachSubscriptions` change. */
 export const LIVE_DEFAULTS: EndpointSettings & { readonly limits: { readonly connections: number } } = {
+  contextPer: 'operation',
+  onOperation: undefined,
   operations: OPERATION_KINDS,
   drop: false,
   share: undefined,
@@ -73,6 +78,8 @@ export class LiveEndpoint {
   readonly groups: SubscriptionGroups;
   /** True when the endpoint accepts no more connections. */
   isClosed = false;
+  /** The checks of `disconnect` for event streams whose context is being created, by their response. */
+  readonly opening: Map<object, ((connection: LiveConnection) => void)[]> = new Map();
   readonly #connections = new Set<LiveConnection>();
   readonly #emptyListeners: (() => void)[] = [];
   /** The connections that subscribers of `espalier:graphql:connection` observe. */
@@ -195,11 +202,11 @@ export function assertNoHandshake(req: IncomingMessage, core: GraphQLCore): void
 
 /**
  * Closes the connections that the predicate selects; returns their number. Connections that are not accepted yet have
- * no complete context, so the predicate may throw for them. It decides again when a socket is accepted: `onConnect` may
- * have checked its session before the logout.
+ * no complete context, so the predicate may throw for them. It decides again when a socket is accepted, and decides when an
+ * event stream has its context: both may have checked their session before the logout.
  */
 export function disconnect(
-  connections: Iterable<LiveConnection>,
+  { connections, opening }: Pick<LiveEndpoint, 'connections' | 'opening'>,
   predicate: Hook<[connection: SubscriptionConnection | StreamConnection], boolean>,
   code: number,
   reason: string,
@@ -218,6 +225,10 @@ export function disconnect(
     });
     return false;
   };
+  for (const checks of opening.values())
+    checks.push((stream) => {
+      if (isSelected(stream)) stream.closeSocket(code, reason);
+    });
   // Selected before any of them closes, so that a predicate that throws closes no connection.
   const selected = [...connections].filter((connection) =>
     connection.isAccepted ? isSelected(connection) : isSelectedEarly(connection),

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
 import type { StreamConnection } from '../../types/subscriptions.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import type { ErrorOrigin, GraphQLParams, PreparedOperation } from '../execution/types.ts';
@@ -11,7 +12,7 @@ import { closeCodeOf, estimateMemory, LiveOperation, runWithContext } from './op
 import type { EventStreamSettings } from './options.ts';
 import { type Envelope, type FlushMode, type FlushScheduler, type Messages, OutputQueue } from './queue.ts';
 import type { StreamFormat } from './stream-formats.ts';
-import { Deadlines } from './timers.ts';
+import { Deadlines, NEVER } from './timers.ts';
 
 /** Milliseconds between two checks of deadlines. */
 const PERIOD = 1000;
@@ -64,9 +65,21 @@ export class EventStreams {
       encoding: createEncoding(),
     });
     stream.open(new StreamQueue(stream.writer, endpoint.scheduler, this.#joined), this.#ping);
+    const checks = endpoint.opening.get(res) ?? [];
+    endpoint.opening.delete(res);
+    for (const check of checks) check(stream);
     const { core, groups, counters, settings } = endpoint;
-    const services = { core, groups, counters, settings, onOperation: core.operationHookFor() };
+    const onOperation = core.operationHookFor(settings.onOperation);
+    const services = { core, groups, counters, settings, onOperation };
     runWithContext(stream, services, prepared, context);
+  }
+
+  /** Called before the context of a stream is created: a `disconnect` meanwhile applies to the stream. */
+  begin(res: ServerResponse): void {
+    const opening = attachedEndpoint(this.#core)?.endpoint.opening;
+    if (opening === undefined) return;
+    opening.set(res, []);
+    res.once('close', () => opening.delete(res));
   }
 
   #endpoint(): LiveEndpoint {
@@ -121,6 +134,8 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
   readonly #request: IncomingMessage;
   #queue: StreamQueue | undefined;
   #deadlines: Deadlines | undefined;
+  /** The time in milliseconds since 1970 at which the stream ends. */
+  #expiresAt = NEVER;
   #hasResults = false;
 
   /** The parameters stay in memory until the operation ends, so it has no extensions except the cursor. */
@@ -148,6 +163,13 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
   get origin(): ErrorOrigin {
     const [{ operationName }, request, aborted] = [this.params, this.#request, !this.isLive];
     return { transport: 'http', operationName, request, socket: undefined, aborted };
+  }
+  override get contextForEvent(): (() => MaybePromise<unknown>) | undefined {
+    const { core, settings } = this.#endpoint;
+    const isFresh = core.hasContextFunction || core.authorizeEvent !== undefined;
+    if (settings.contextPer !== 'event' || !isFresh) return undefined;
+    // The function gets the request, as before the first event.
+    return () => core.contextFor(this.#request, this.params);
   }
   get rootValue(): unknown {
     return this.#endpoint.core.rootValueFor(this.#request);
@@ -229,7 +251,12 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
     this.writer.destroy();
   }
 
+  expireBy(time: number): void {
+    this.#expiresAt = time;
+  }
+
   checkDeadlines(now: number): void {
+    if (Date.now() >= this.#expiresAt) this.closeSocket();
     this.#deadlines?.check(now, this);
   }
 

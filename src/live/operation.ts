@@ -93,6 +93,8 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   abstract fail(errors: readonly GraphQLError[]): void;
   /** Resolves when the client has read something; undefined when it is not slow. */
   protected abstract waitForClient(): Promise<void> | undefined;
+  /** Ends the connection of the operation at a time, in milliseconds since 1970. */
+  abstract expireBy(time: number): void;
   /** Frees the operation's id. */
   protected abstract onRelease(): void;
 
@@ -298,6 +300,9 @@ function admit(
     if (!operation.isLive) return undefined;
     if ('errors' in admission) return operation.fail(admission.errors);
     operation.extensions = admission.extensions;
+    const { expiresAt } = admission;
+    if (expiresAt !== undefined && prepared.operation.operation === 'subscription')
+      operation.expireBy(expiresAt);
     if (operation.contextForEvent !== undefined) {
       operation.authorizeEvent = services.core.authorizeEvent?.(prepared, operation.source);
     }

@@ -73,7 +73,7 @@ export function attach(server: unknown, target: unknown, options: unknown): Subs
         const accepted = 'a close code that may be sent, such as 1000 or 4403';
         throw wrongArgument(DISCONNECT, 'code', code, accepted);
       }
-      return disconnect(endpoint.connections, predicate, code, reason);
+      return disconnect(endpoint, predicate, code, reason);
     },
     stats: () => endpoint.stats(),
   };
