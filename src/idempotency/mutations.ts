@@ -23,7 +23,7 @@ import { commandsOf, RedisScript } from '../redis/commands.ts';
 import type { IdempotencySettings } from './options.ts';
 
 /** A prepared mutation. */
-export interface Mutation {
+interface Mutation {
   readonly prepared: PreparedOperation;
   readonly formatErrors: EngineSettings['formatErrors'];
   /** What each fingerprint begins with; undefined before the first. */
