@@ -1,12 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type FieldNode, GraphQLError, Kind, print, type SelectionSetNode } from 'graphql';
-import { LRUCache } from 'lru-cache';
+import type { LRUCache } from 'lru-cache';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import type { UploadedFile } from '../../types/uploads.ts';
 import { isPublicError } from '../core/errors.ts';
 import { UPLOADED } from '../core/limits.ts';
+import { packages } from '../diagnostics/packages.ts';
 import { fragmentsOf, isIncluded } from '../execution/document.ts';
 import type {
   EngineSettings,
@@ -423,7 +424,7 @@ class MemoryKeys implements KeyStore {
 
   constructor(retention: number) {
     const sizeCalculation = ({ result = '' }: Ended): number => ENTRY_BYTES + result.length;
-    this.#ended = new LRUCache({ maxSize: MAX_BYTES, ttl: retention, sizeCalculation });
+    this.#ended = new (packages.lruCache().LRUCache)({ maxSize: MAX_BYTES, ttl: retention, sizeCalculation });
   }
 
   claim(use: KeyUse): Claim {

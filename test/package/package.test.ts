@@ -220,7 +220,8 @@ describe('the modules that are loaded before their first use', () => {
 
   it('no ES module imports a module of Node, which would read all properties of it', () => {
     expect(modulesWith(/process\.getBuiltinModule\("node:http"\)/).length).toBeGreaterThan(3);
-    expect(modulesWith(/^import\b[^'"]*['"]node:/m)).toEqual([]);
+    // The tracer of Next.js finds the packages through this import. The properties of node:module are cheap to read.
+    expect(modulesWith(/^import\b[^'"]*['"]node:/m)).toEqual(['packages.mjs']);
   });
 
   it.each(['module', 'commonjs'] as const)(
