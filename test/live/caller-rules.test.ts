@@ -10,7 +10,7 @@ import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import type { SubscriptionOptions } from '../../types/subscriptions.ts';
 import { until } from '../until.ts';
-import { EVENTS, open } from './serve.ts';
+import { EVENTS, open } from './serve-streams.ts';
 
 // Who is calling, what they may see and when it ends: the same over sockets and in event streams.
 
