@@ -6,7 +6,7 @@ export type * from '../types/auth.ts';
 
 /**
  * Returns the part of a schema that callers with these scopes may use, for the option `auth.schemaFor` of
- * `graphqlHTTP`.
+ * `graphqlHTTP`, which executes operations with the whole schema.
  *
  * @param scopes - the scopes; null for callers that are not signed in
  * @param policies - the policies that these callers meet; what requires other policies is hidden

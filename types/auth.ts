@@ -39,9 +39,10 @@ export interface AuthOptions<Source = ContextSource> {
    */
   mode?: 'reject' | 'null' | undefined;
   /**
-   * Returns the schema that callers with these scopes see, which validation, suggestions and introspection then
-   * use. Called once per set of scopes and schema. `visibleSchema` of `espalier/auth` creates such a schema.
-   * @default the schema of the handler
+   * Returns the part of the schema that callers with these scopes see, which validation, suggestions and introspection
+   * then use; operations are executed by the whole schema. Called once per set of scopes and schema, before there is a
+   * context. `visibleSchema` of `espalier/auth` creates such a part. A schema with more than the whole one is an error of
+   * the server. @default the schema of the handler
    */
   schemaFor?:
     | ((scopes: readonly string[] | null, schema: GraphQLSchema) => MaybePromise<GraphQLSchema>)

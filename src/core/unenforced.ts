@@ -16,8 +16,8 @@ export function createProtectionCheck(
   { auth, budget, cost, createIdempotency }: Settings,
 ): (schema: GraphQLSchema) => void {
   const known = new WeakSet<GraphQLSchema>();
-  const say = (problem: string): void => {
-    if (isDevelopment()) throw optionError(scope, problem);
+  const say = (page: string, problem: string): void => {
+    if (isDevelopment()) throw optionError({ ...scope, page }, problem);
     noteProtection(scope.name, problem);
   };
   return (schema) => {
@@ -25,6 +25,7 @@ export function createProtectionCheck(
     const requirement = auth === false ? undefined : findDirective(schema, NAMES);
     if (requirement !== undefined && auth === undefined)
       say(
+        'authorization',
         `the schema has ${requirement}, but nothing enforces it; set the option "auth" of graphqlHTTP (and pass attachSubscriptions its handler), or auth: false if a router in front enforces it`,
       );
     if (requirement === undefined && typeof auth === 'object')
@@ -34,6 +35,7 @@ export function createProtectionCheck(
       );
     if (createIdempotency === undefined && schema.getDirective('idempotent') != null)
       say(
+        'idempotency',
         'the schema defines @idempotent, but the option "idempotency" is not set, so mutations with a key would run again; set the option, or remove the definition',
       );
     const weight = (cost ?? budget) ? undefined : findDirective(schema, ['cost', 'listSize']);

@@ -107,7 +107,7 @@ function schemaOf(
 type Body = { data?: Record<string, unknown> | null; errors?: { message: string; path: unknown }[] };
 
 async function serve(schema: Parameters<typeof graphqlHTTP>[0], options: GraphQLOptions = {}) {
-  const handler = graphqlHTTP(schema, { onError: (error) => reports.push(error), ...options });
+  const handler = graphqlHTTP(schema, { auth: false, onError: (error) => reports.push(error), ...options });
   running = await run((req, res) => void handler(req, res));
   attachSubscriptions(running.server, handler, { path: '/graphql' });
   const { url } = running;
