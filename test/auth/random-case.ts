@@ -2,6 +2,7 @@ import {
   buildSchema,
   doTypesOverlap,
   type GraphQLCompositeType,
+  type GraphQLField,
   type GraphQLOutputType,
   type GraphQLSchema,
   getNamedType,
@@ -13,6 +14,7 @@ import {
   isListType,
   isNonNullType,
   isObjectType,
+  OperationTypeNode,
 } from 'graphql';
 import { authTypeDefs } from '../../middleware/auth.ts';
 import { type Choices, hash } from '../engine/choices.ts';
@@ -24,7 +26,8 @@ const POLICIES = ['p', 'q'];
 const names = (choices: Choices, all: readonly string[]): string =>
   `[${[choices.pick(all), ...(choices.chance(90) ? [choices.pick(all)] : [])].map((name) => `"${name}"`).join(', ')}]`;
 
-function directive(choices: Choices, of256: number): string {
+/** The text of a directive with a random requirement, in this many of 256 cases. */
+export function directive(choices: Choices, of256: number): string {
   if (!choices.chance(of256)) return '';
   const lists = (all: readonly string[]): string =>
     `[${[names(choices, all), ...(choices.chance(80) ? [names(choices, all)] : [])].join(', ')}]`;
@@ -38,7 +41,8 @@ function directive(choices: Choices, of256: number): string {
 }
 
 const TYPES = ['String', 'String', 'Leaf', 'Colour', 'A', 'B', 'C', 'Node', 'Named', 'Either'];
-const WRAPPERS = ['_', '_', '_', '_!', '[_]', '[_!]', '[_]!', '[_!]!', '[[_!]]'];
+/** `_` is a type. */
+export const WRAPPERS = ['_', '_', '_', '_!', '[_]', '[_!]', '[_]!', '[_!]!', '[[_!]]'];
 const ARGUMENTS = [
   (choices: Choices) => `(x: Int ${directive(choices, 120)}, in: In)`,
   (choices: Choices) => `(colour: Colour, x: Int = 4 ${directive(choices, 60)})`,
@@ -148,6 +152,14 @@ const GIVEN: Readonly<Record<string, readonly string[]>> = {
   colour: ['', '(colour: RED)', '(x: 1)', '(colour: $colour)', '(colour: null, x: $x)'],
 };
 
+type Field = GraphQLField<unknown, unknown>;
+
+/** The text of arguments, and an alias that only fields with this text have. */
+export interface Given {
+  readonly alias: string;
+  readonly text: string;
+}
+
 const COMPOSITES = ['Query', 'A', 'B', 'C', 'Node', 'Named', 'Either'];
 
 function overlaps(schema: GraphQLSchema, ...names: readonly string[]): boolean {
@@ -155,15 +167,29 @@ function overlaps(schema: GraphQLSchema, ...names: readonly string[]): boolean {
   return one !== undefined && other !== undefined && doTypesOverlap(schema, one, other);
 }
 
-/** A random query of the schema, with fragments, conditions, aliases and arguments. */
-export function randomDocument(choices: Choices, schema: GraphQLSchema): string {
+/** One of the lists of arguments of a field, with an alias of its own. */
+function knownArguments(choices: Choices, { name, args }: Field): Given {
+  const given = GIVEN[args.find((arg) => arg.name in GIVEN)?.name ?? ''] ?? [''];
+  const variant = choices.choose(given.length);
+  return { alias: variant === 0 ? '' : `${name}_${variant}: `, text: given[variant] ?? '' };
+}
+
+/** A random operation of the schema, with fragments, conditions, aliases and arguments. */
+export function randomDocument(
+  choices: Choices,
+  schema: GraphQLSchema,
+  giveArguments: typeof knownArguments = knownArguments,
+  operation: OperationTypeNode = OperationTypeNode.QUERY,
+): string {
   const fragments: string[] = [];
   const select = (name: string, depth: number): string => {
     const type = schema.getType(name);
     const items = Array.from({ length: (depth === 0 ? 3 : 1) + choices.choose(depth < 3 ? 4 : 2) }, () => {
       const condition = choices.pick(CONDITIONS);
       if (choices.chance(50)) {
-        const target = choices.pick(COMPOSITES.filter((other) => overlaps(schema, name, other)));
+        const target = choices.pick(
+          [...new Set([...COMPOSITES, name])].filter((other) => overlaps(schema, name, other)),
+        );
         const inner = select(target, depth + 1);
         if (choices.chance(128)) return `... on ${target} ${condition} ${inner}`;
         fragments.push(`fragment F${fragments.length} on ${target} ${inner}`);
@@ -172,23 +198,21 @@ export function randomDocument(choices: Choices, schema: GraphQLSchema): string 
       const all = isObjectType(type) || isInterfaceType(type) ? Object.values(type.getFields()) : [];
       const field = all[choices.choose(all.length + 1)];
       if (field === undefined) return choices.pick(['__typename', 'kind: __typename']);
-      const args = field.args.map((arg) => arg.name);
-      const given = GIVEN[args.find((arg) => arg in GIVEN) ?? ''] ?? [''];
-      const variant = choices.choose(given.length);
-      const alias = variant === 0 ? '' : `${field.name}_${variant}: `;
+      const { alias, text } = giveArguments(choices, field);
       const inner = getNamedType(field.type);
       const selection = isCompositeType(inner) ? leafOr(inner.name, depth) : '';
-      return `${alias}${field.name}${given[variant]} ${condition} ${selection}`;
+      return `${alias}${field.name}${text} ${condition} ${selection}`;
     });
     return `{ ${items.join('\n')} }`;
   };
   const leafOr = (name: string, depth: number): string =>
     depth > 4 ? '{ __typename }' : select(name, depth + 1);
-  const selection = select('Query', 0);
+  const selection = select(schema.getRootType(operation)?.name ?? '', 0);
   const text = [selection, ...fragments].join('\n');
   const variables = Object.entries(VARIABLES).filter(([name]) => text.includes(`$${name}`));
   const definitions = variables.map(([name, type]) => `$${name}: ${type}`).join(', ');
-  return definitions === '' ? text : `query (${definitions}) ${text}`;
+  if (definitions !== '') return `${operation} (${definitions}) ${text}`;
+  return operation === OperationTypeNode.QUERY ? text : `${operation} ${text}`;
 }
 
 export const randomVariables = (choices: Choices): Record<string, unknown> => ({
