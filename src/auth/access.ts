@@ -93,7 +93,7 @@ export class Access {
 }
 
 /** Creates the error of something that a caller may not see. It does not say what is missing. */
-export function authError(
+function authError(
   { scopes }: Pick<Caller, 'scopes'>,
   subject: string,
   nodes?: readonly FieldNode[],
