@@ -40,7 +40,7 @@ export type DocumentLimitSettings = Readonly<WithDefaults<DocumentLimits>>;
 
 export type OnOperation = (operation: OperationDetails<unknown>) => MaybePromise<OperationDecision>;
 
-export interface ErrorSettings {
+interface ErrorSettings {
   /** The modes that requests may choose; empty if `onError` is ignored. */
   readonly modes: readonly ('PROPAGATE' | 'NULL' | 'HALT')[];
   readonly coordinate: boolean;

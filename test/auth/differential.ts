@@ -31,8 +31,8 @@ import { inject, subscribe } from '../../middleware/testing.ts';
 import { executeNonIncremental } from '../../src/execution/graphql-js.ts';
 import type { AuthOptions } from '../../types/auth.ts';
 import { type Choices, hash, readChoices } from '../engine/choices.ts';
-import { V17 } from '../streaming/incremental-schema.ts';
-import { withDirectives, withIncremental } from '../streaming/random-directives.ts';
+import { V17 } from '../graphql/incremental-schema.ts';
+import { withDirectives, withIncremental } from '../graphql/random-directives.ts';
 import {
   directive,
   type Given,

@@ -160,18 +160,21 @@ describe.each(CLIENTS)('a subscription over %s', (_name, connect) => {
     expect(sources()).toBe(0);
   });
 
-  it.each(['tomorrow', Number.NaN, null])('expiresAt: %p of onOperation is an unexpected error', async (value) => {
-    const reported: unknown[] = [];
-    const { url } = await serve({
-      context: { name: 'ada' },
-      onOperation: () => ({ expiresAt: value as number }),
-      onError: (error) => void reported.push(error),
-    });
-    const client = await connect(url);
-    await until(() => client.end() === 'complete');
-    expect(client.text()).toContain('Internal server error');
-    expect(reported).toMatchObject([{ code: 'ERR_OPTION' }]);
-  });
+  it.each(['tomorrow', Number.NaN, null])(
+    'expiresAt: %p of onOperation is an unexpected error',
+    async (value) => {
+      const reported: unknown[] = [];
+      const { url } = await serve({
+        context: { name: 'ada' },
+        onOperation: () => ({ expiresAt: value as number }),
+        onError: (error) => void reported.push(error),
+      });
+      const client = await connect(url);
+      await until(() => client.end() === 'complete');
+      expect(client.text()).toContain('Internal server error');
+      expect(reported).toMatchObject([{ code: 'ERR_OPTION' }]);
+    },
+  );
 
   it('disconnect ends a subscription whose context is being created', async () => {
     let finish: (context: object) => void = () => undefined;
