@@ -616,7 +616,8 @@ function viewOfSchema(schema: GraphQLSchema, resolversOf: ResolversOf): GraphQLS
   const named = <T extends GraphQLNamedType | null | undefined>(type: T): T => {
     // graphql-js compares the types of introspection with its own.
     if (type === null || type === undefined || isIntrospectionType(type)) return type;
-    const view = getOrCreate(known, type, () => viewOf(type, resolversOf, output));
+    const introspection = type === schema.getQueryType() ? INTROSPECTION : [];
+    const view = getOrCreate(known, type, () => viewOf(type, resolversOf, output, introspection));
     return view as T;
   };
   const output = (type: GraphQLOutputType): GraphQLOutputType => {
@@ -638,12 +639,22 @@ function viewOfSchema(schema: GraphQLSchema, resolversOf: ResolversOf): GraphQLS
 
 type Output = (type: GraphQLOutputType) => GraphQLOutputType;
 
-function viewOf(type: GraphQLNamedType, resolversOf: ResolversOf, output: Output): GraphQLNamedType {
-  if (isObjectType(type)) return objectView(type, resolversOf, output);
+function viewOf(
+  type: GraphQLNamedType,
+  resolversOf: ResolversOf,
+  output: Output,
+  introspection: readonly Field[],
+): GraphQLNamedType {
+  if (isObjectType(type)) return objectView(type, resolversOf, output, introspection);
   return isAbstractType(type) ? abstractView(type) : type;
 }
 
-function objectView(type: GraphQLObjectType, resolversOf: ResolversOf, output: Output): GraphQLObjectType {
+function objectView(
+  type: GraphQLObjectType,
+  resolversOf: ResolversOf,
+  output: Output,
+  introspection: readonly Field[],
+): GraphQLObjectType {
   let fields: Record<string, Field> | undefined;
   const createFields = (): Record<string, Field> => {
     // Like the object of graphql-js: V8 finds properties of a dictionary faster where many types meet.
@@ -655,7 +666,7 @@ function objectView(type: GraphQLObjectType, resolversOf: ResolversOf, output: O
         type: output(field.type),
       };
     }
-    for (const field of INTROSPECTION) Object.defineProperty(created, field.name, { value: field });
+    for (const field of introspection) Object.defineProperty(created, field.name, { value: field });
     return created;
   };
   const isTypeOf: GraphQLIsTypeOfFn<unknown, unknown> = (value, context, info) =>

@@ -155,12 +155,16 @@ function isFromAnotherSite(req: IncomingMessage): boolean {
   return site === undefined ? origin !== undefined && !isOwnOrigin(req, origin) : site === 'cross-site';
 }
 
-/** Whether browsers ask for the permission to send the request before: those with credentials of the page, or JSON. */
+/**
+ * Whether browsers ask for the permission to send the request before: those with credentials of the page, or JSON. A request
+ * that hides its response from the page is none.
+ */
 const isPreflighted = ({ method, headers }: IncomingMessage): boolean =>
-  method === 'QUERY' ||
-  hasPreflightHeader(headers) ||
-  headers['content-type'] !== undefined ||
-  !AMBIENT_SCHEME.test(headers.authorization ?? 'basic');
+  headers['sec-fetch-mode'] !== 'no-cors' &&
+  (method === 'QUERY' ||
+    hasPreflightHeader(headers) ||
+    headers['content-type'] !== undefined ||
+    !AMBIENT_SCHEME.test(headers.authorization ?? 'basic'));
 
 /** Whether CORS middleware has allowed a page to read a response to a request with credentials. */
 const isReadable = (res: ServerResponse, origin: string | undefined): boolean =>

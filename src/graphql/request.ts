@@ -18,7 +18,7 @@ import type {
 import { assertJsonWithinLimits, bodyTooLarge, createBodyReader, isParsed } from '../http/body.ts';
 import type { Coding } from '../http/codings.ts';
 import { cacheByHeader, cacheByText, GRAPHQL_TYPE, JSON_TYPE, type Negotiated } from '../http/negotiation.ts';
-import { HttpError, isAborted } from '../http/reply.ts';
+import { HttpError, isAborted, wasCutOff } from '../http/reply.ts';
 import { decodePart, isMounted, pathOf } from '../http/routing.ts';
 import { assertNoHandshake } from '../live/endpoint.ts';
 import { byOption, formatValue, isObject, settle } from '../options/rules.ts';
@@ -149,7 +149,7 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
       const controller = new AbortController();
       this.#controller = controller;
       const onClose = (): void => {
-        if (!exchange.res.writableFinished || exchange.isAbandoned) controller.abort();
+        if (wasCutOff(exchange.res) || exchange.isAbandoned) controller.abort();
       };
       if (hasNoReceiver(exchange)) onClose();
       else exchange.res.once('close', onClose);

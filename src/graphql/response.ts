@@ -150,16 +150,9 @@ function createStatusChoice(
   choose: HttpSettings['statusCodes'],
 ): (exchange: Exchange, status: number, type: string, cause: GraphQLResponse['cause']) => number {
   if (typeof choose !== 'function') return (_, status) => status;
-  return (exchange, status, type, cause) => {
+  return (exchange, status, type, { kind = 'refused', errors }) => {
     try {
-      const response: ResponseStatus = {
-        status,
-        type,
-        kind: cause.kind ?? 'refused',
-        get errors() {
-          return cause.errors;
-        },
-      };
+      const response: ResponseStatus = { status, type, kind, errors };
       const chosen = assertSync(choose(response), GRAPHQL_OPTIONS, 'statusCodes') ?? status;
       if (Number.isInteger(chosen) && chosen >= 200 && chosen < 600) return chosen;
       throw wrongReturnValue(

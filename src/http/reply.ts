@@ -365,7 +365,7 @@ export function whenFirst(res: ServerResponse, run: () => void): void {
 
 /** A response of the compatibility API of `node:http2`. */
 interface Http2Response {
-  readonly stream: { readonly destroyed?: boolean } | undefined;
+  readonly stream: { readonly destroyed?: boolean; readonly aborted?: boolean } | undefined;
 }
 
 /** Whether a response belongs to the compatibility API of `node:http2`. */
@@ -378,6 +378,10 @@ export function isAborted(res: ServerResponse): boolean {
   const connection = isHttp2(res) ? res.stream : (res.socket ?? res.req?.socket);
   return connection?.destroyed === true;
 }
+
+/** Whether a closed response was cut off. An HTTP/2 stream that the client resets counts as finished. */
+export const wasCutOff = (res: ServerResponse): boolean =>
+  !res.writableFinished || (isHttp2(res) && res.stream?.aborted === true);
 
 /** The error for a response that other code has begun: without an error, the client would wait for the end. */
 export function startedBefore(failure: string): Error {

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
 import { packages } from '../diagnostics/packages.ts';
-import { addVary, isResourceError, startedBefore, toError } from '../http/reply.ts';
+import { addVary, isResourceError, startedBefore, toError, wasCutOff } from '../http/reply.ts';
 import { pathOf } from '../http/routing.ts';
 import { optionError } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
@@ -426,7 +426,7 @@ function observeRequest(
 ): NextFunction {
   const observed = new ObservedRequest(req, res, isCached);
   staticRequests.publish(observed);
-  const onClose = (): void => observed.end({ status: res.statusCode, aborted: !res.writableFinished });
+  const onClose = (): void => observed.end({ status: res.statusCode, aborted: wasCutOff(res) });
   res.once('close', onClose);
   return (error) => {
     res.off('close', onClose);
