@@ -245,7 +245,7 @@ describe('the schema', () => {
   });
 
   test('without the option nothing is checked', async () => {
-    const service = await serve({});
+    const service = await serve({ auth: false });
     expect((await service.post('{ secret }')).status).toBe(200);
     expect(schema.getQueryType()).toBeDefined();
     expect(GRAPHQL).toContain('graphql');

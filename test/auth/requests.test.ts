@@ -165,7 +165,7 @@ test('scopes from a Set, and undefined as not signed in', async () => {
 test('two handlers of one schema have their own callers', async () => {
   const strict = await create({ auth: { scopes: () => null, policies } });
   const lenient = await create({ auth: { scopes: () => ['a'], policies } });
-  const open = await create({});
+  const open = await create({ auth: false });
   expect((await strict.post('{ secret }')).status).toBe(401);
   expect((await lenient.post('{ secret }')).status).toBe(200);
   expect((await open.post('{ secret }')).status).toBe(200);

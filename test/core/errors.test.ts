@@ -626,12 +626,6 @@ describe('masked errors', () => {
 
   it.each<[string, GraphQLOptions, string, Record<string, string>]>([
     ['an operation', {}, '{ fails }', {}],
-    [
-      'an operation whose status a function chooses',
-      { statusCodes: ({ status }) => status },
-      '{ fails }',
-      {},
-    ],
     ['an operation with extensions', { onOperation: () => ({ extensions: { a: 1 } }) }, '{ fails }', {}],
     ['an operation with a cost', { cost: { maxCost: 1000 } }, '{ fails }', {}],
     ['a mutation whose result is stored', { idempotency: { user: () => 'ada' } }, 'mutation { fail }', KEYED],

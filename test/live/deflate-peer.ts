@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import net from 'node:net';
 import { constants, deflateRawSync, inflateRawSync, type ZlibOptions } from 'node:zlib';
+import { atEnd } from '../kit.ts';
 import { MODERN } from './client.ts';
 import { CONTINUATION, TEXT, upgradeRequest } from './wire.ts';
 
@@ -48,14 +49,6 @@ export function compressedFrames(payload: Buffer, size = Number.POSITIVE_INFINIT
   return frames;
 }
 
-const peers = new Set<Peer>();
-
-/** Ends all sockets; a test need not close its own. */
-export function closePeers(): void {
-  for (const peer of peers) peer.socket.destroy();
-  peers.clear();
-}
-
 /** A client of RFC 6455 and RFC 7692 in raw bytes. */
 export class Peer {
   readonly socket: net.Socket;
@@ -75,7 +68,8 @@ export class Peer {
       while (this.head !== '' && this.#readFrame());
       this.#changed();
     });
-    peers.add(this);
+    // Before the server, which would wait for the reply to its close frame.
+    atEnd(() => this.socket.destroy());
   }
 
   /** Sends the upgrade request with these offers, and reads the response. */

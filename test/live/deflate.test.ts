@@ -1,16 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { constants, deflateRawSync } from 'node:zlib';
 import { events } from './connect-clients.ts';
-import { clientFrame, closePeers, compressedFrames, deflate, FIN, Peer, RSV1 } from './deflate-peer.ts';
+import { clientFrame, compressedFrames, deflate, FIN, Peer, RSV1 } from './deflate-peer.ts';
 import { type Served, serve, until } from './serve.ts';
 import { CONTINUATION, TEXT } from './wire.ts';
 
 // The cases of the Autobahn test suite for RFC 7692 (12.* and 13.*), and those of the RFC that it leaves out.
 
 jest.setTimeout(60_000);
-afterEach(async () => {
-  closePeers();
-});
 
 const start = () => serve({ perMessageDeflate: 'shared', keepAlive: 0 });
 const OFFER = 'permessage-deflate';

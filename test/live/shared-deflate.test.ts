@@ -5,14 +5,11 @@ import WebSocket from 'ws';
 import { launch } from '../chromium.ts';
 import { connect, LEGACY, MODERN, ready } from './client.ts';
 import { EVENTS, events, received, sharedByAll } from './connect-clients.ts';
-import { closePeers, FIN, inflate, Peer, RSV1 } from './deflate-peer.ts';
+import { FIN, inflate, Peer, RSV1 } from './deflate-peer.ts';
 import { serve, until } from './serve.ts';
 import { TEXT } from './wire.ts';
 
 jest.setTimeout(60_000);
-afterEach(async () => {
-  closePeers();
-});
 
 const SHARED = { ...sharedByAll, perMessageDeflate: 'shared' } as const;
 const story = (index: number): string => `event ${index} `.repeat(200);

@@ -46,7 +46,7 @@ describe('the layout of the sources', () => {
 
   it('check-layout accepts values of lower folders, types of any, and packages of Node and npm', () => {
     const tree = {
-      'middleware/static.ts': "export { serve } from '../../src/static/handler.ts';\n",
+      'middleware/static.ts': "export { serve } from '../src/static/handler.ts';\n",
       'src/static/handler.ts':
         "import { stat } from 'node:fs';\nimport type { Options } from '../../types/static.ts';\nimport { head } from './head.ts';\nexport const serve = (options: Options) => stat(head(options));\n",
       'src/static/head.ts': "import { vary } from '../http/vary.ts';\nexport const head = vary;\n",

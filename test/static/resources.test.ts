@@ -1,8 +1,10 @@
+
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect as connectHttp2, constants, createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { join, resolve } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
 import { descriptorsIn } from '../descriptors.ts';
@@ -107,7 +109,7 @@ it('staticFiles sends 404 for files that the process may not read', async () => 
       const response = await get(Number(line), path);
       expect([response.status, response.text]).toEqual([
         404,
-        expect.stringMatching(/^Error: (?:Not Found$|EACCES)/),
+        expect.stringMatching(/^(?:NotFound)?Error: (?:Not Found$|EACCES)/),
       ]);
     }
   } finally {
@@ -118,7 +120,9 @@ it('staticFiles sends 404 for files that the process may not read', async () => 
 });
 
 it('staticFiles sends 404 for links to files that the permission model of Node excludes', async () => {
-  const site = makeFolder({ 'www/a.txt': 'a', 'private/secret.txt': 'secret' });
+  // Where the program finds the packages that it loads.
+  const root = resolve(__dirname, '../..');
+  const site = makeFolder({ 'www/a.txt': 'a', 'private/secret.txt': 'secret' }, join(root, 'artifacts'));
   symlinkSync('../private/secret.txt', `${site}/www/link.txt`);
   symlinkSync('../private/secret.txt', `${site}/www/a.txt.gz`);
   // A bundle, because a loader of TypeScript would need further permissions.
@@ -140,6 +144,8 @@ it('staticFiles sends 404 for links to files that the permission model of Node e
       ...(known.has('--allow-net') ? ['--allow-net'] : []),
       `--allow-fs-read=${site}/www/`,
       `--allow-fs-read=${site}/program/`,
+      `--allow-fs-read=${root}/package.json`,
+      `--allow-fs-read=${root}/node_modules/`,
       `${site}/program/restricted-server.js`,
       `${site}/www`,
       'follow',
