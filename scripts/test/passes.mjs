@@ -1,145 +1,127 @@
-// Which test files run with which versions. Each list names parts of paths below test/; a test checks that each still
-// matches a file.
+// Which test files run with which versions of Node and graphql, and with which engine. A file says in the pragma @tags of
+// its first line what its results may depend on, so that a combination runs only the files that can fail there and
+// nowhere else.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { graphql17 } from '../neighbours.mjs';
-import { readsTestAll } from './files.mjs';
+import { readsTestAll, root } from './files.mjs';
 
 /** The version of Node that runs this script. */
 export const HERE = Number(process.versions.node.split('.')[0]);
 
-export const LISTS = {
-  /** Depend neither on the version of Node nor on the engine. */
-  once: [
-    'package/',
-    'project/',
-    'docs/',
-    'neighbours/',
-    'site/',
-    'cache/(in-chromium|processes|leaks|memory-store|redis-cluster|shared-caches)',
-    'core/(malicious-ids|trusted-reload)',
-    'cost/budget',
-    'examples/photo-wall-in-chromium',
-    'graphiql/(in-chromium|incremental-in-chromium)',
-    'graphql/csrf-in-chromium',
-    'inspect/in-chromium',
-    'live/(event-source-in-chromium|streams-in-chromium)',
-    'live/cursors/(faults|refusals)',
-    'postgres/',
-    'pubsub/(conformance|deployments|history|idle-topics|outage|partition)',
-    'redis/(clients|other-clients|settings|urls)',
-    'static/(dictionaries-in-chromium|listing-in-chromium|variants-in-chromium)',
-    'uploads/in-chromium',
-    // graphql-query-complexity does not support graphql 17.
-    'cost/oracle',
-  ],
-  /** Use packages that their own folders install. */
-  installed: ['neighbours/', 'site/'],
-  /** Take longest, and check in more depth what others check as well. */
-  slow: [
-    'cache/(in-chromium|interrupted-mutations|leaks|memory-store|processes|redis-cluster|shared-caches)',
-    'cli/check-documents',
-    'core/(malicious-ids|trusted-reload)',
-    'cost/(budget|oracle)',
-    'docs/(commands|snippets.test)',
-    'engine/document-memory',
-    'examples/(examples|photo-wall)',
-    'graphiql/incremental-in-chromium',
-    'graphql/(floods|handler-memory|http2-memory|incremental-fuzz|long-responses|wrapped-responses)',
-    'http/drain',
-    'inspect/in-chromium',
-    'live/(bursts|event-source-in-chromium|long-documents|slow-clients|slow-stream-clients|streams-in-chromium)',
-    'live/cursors/(client|faults|refusals)',
-    'otel/metrics',
-    'package/package',
-    'pubsub/(conformance|deployments|history|idle-topics|partition|processes|slow-readers)',
-    'redis/clients',
-    'server/(certificate-renewal|http2-websockets)',
-    'static/(cache.test|copies-of-tools|deployments|dictionaries-in-chromium|growing-files|http2-memory)',
-    'static/(incomplete-responses|read-on-loop)',
-    'testing/handles',
-    'uploads/in-chromium',
-  ],
-  /** Use no engine, choose one themselves, or test the transport of results. */
-  withoutDefaultEngine: [
-    'cache/redis-store',
-    'cli/compress',
-    'engine/',
-    'examples/',
-    'execution/guard',
-    'graphql/wrapped-responses',
-    'http/(conditions|drain)',
-    'live/(slow-clients|slow-stream-clients)',
-    'options/rules',
-    'pubsub/',
-    'server/',
-    'static/',
-  ],
-  /** Compute without timers, sockets and files: one version of Node is enough for each version of graphql. */
-  computing: [
-    'auth/incremental',
-    'cache/(argument-tags|dynamic-hints|headers|invalidation|policy|response-cache|what-is-stored)',
-    'cli/check-documents',
-    'core/(by-id.test|error-reports|errors|limits|trusted.test)',
-    'cost/',
-    'engine/',
-    'execution/guard',
-    'graphiql/',
-    'graphql/(execution|failed-batches|floods|http-audits|incremental-|introspection|on-operation)',
-    'graphql/(prototype-members|unreadable-errors)',
-    'http/json-limits',
-    'options/(failing-functions|mistakes)',
-  ],
-  /** GraphiQL, clients of incremental delivery, schema changes and the fuzz of `auth`: once for each version of graphql. */
-  oncePerGraphql: [
-    'graphiql/(in-chromium|incremental-in-chromium)',
-    'neighbours/(authorization|incremental|schema-changes)',
-  ],
+/** What a test file may say of itself. */
+export const TAGS = {
+  once: 'depends on none of the following: one combination proves it',
+  node: 'sockets, HTTP, files, streams, timers, or another part of Node that a major version may change',
+  'node-lines': 'an API that changed between two of the supported versions of Node',
+  graphql: 'messages, validation, execution or types of graphql',
+  engine: 'what an engine computes, without choosing both engines itself',
+  slow: 'takes long, and checks in more depth what other files check as well: not part of npm test',
+  alone: 'measures memory, time or descriptors of its process: runs beside no other file',
 };
 
-const { once, installed, slow, withoutDefaultEngine, computing, oncePerGraphql } = Object.fromEntries(
-  Object.entries(LISTS).map(([name, parts]) => [name, new RegExp(`^test/(${parts.join('|')})`)]),
-);
+/** Parts of `.ci/run` and of the workflow, which run side by side there. */
+const LINES = [20, 22, 24].filter((line) => line !== HERE);
+const first = { node: HERE, graphql: 16, engine: 'compiled', isThorough: false };
 
-/**
- * The passes over some test files. A pass has a name, its files, the versions of Node and graphql, an engine, and whether
- * the tests are thorough: more random cases, Express 4 as well as 5.
- */
-export function passesOf(files, { quick, matrix, isNamed }) {
-  const not = (...lists) => files.filter((file) => !lists.some((list) => list.test(file)));
-  const first = { node: HERE, graphql: 16, engine: 'compiled', isThorough: false };
-  // Tests that are named run in any case.
-  const quickly = isNamed && !matrix ? not(installed) : not(installed, slow);
-  const thoroughly = files.filter((file) => slow.test(file) || installed.test(file) || readsTestAll(file));
-  const passes = [
-    ...(quick ? [{ ...first, files: quickly }] : []),
-    ...(matrix
-      ? [
-          { ...first, isThorough: true, files: thoroughly },
-          { ...first, engine: 'graphql-js', files: not(once, withoutDefaultEngine, slow) },
-          // Each version of Node with one of graphql, and each version of graphql with two of Node.
-          ...[
-            { node: 20, graphql: 16, files: not(once, computing) },
-            {
-              node: 22,
-              graphql: 17,
-              files: not(once).concat(files.filter((file) => oncePerGraphql.test(file))),
-            },
-            { node: 24, graphql: 16, files: not(once, computing) },
-            { node: 26, graphql: 17, files: not(once, computing, slow) },
-          ]
-            .filter(({ node, graphql }) => node !== HERE || graphql !== 16)
-            .map((pass) => ({ ...first, ...pass })),
-        ]
-      : []),
-  ];
-  return passes.filter((pass) => pass.files.length > 0).map((pass) => ({ ...pass, name: nameOf(pass) }));
-}
+/** Each pass, and the sentence that says what can differ in it. */
+export const PASSES = [
+  {
+    ...first,
+    part: 'lowest',
+    proves: 'All that the package does, with the versions that are supported longest.',
+    select: ({ tags, isInstalled }) => !tags.has('slow') && !isInstalled,
+  },
+  {
+    ...first,
+    part: 'slow',
+    isThorough: true,
+    proves:
+      'Rare and expensive cases: more random input, Express 4, other packages, whole processes, browsers.',
+    select: ({ tags, isInstalled, isThorough }) => tags.has('slow') || isInstalled || isThorough,
+  },
+  {
+    ...first,
+    part: 'highest',
+    node: 26,
+    graphql: 17,
+    proves:
+      'What Node changes between majors, and what graphql 17 words, validates, executes or exports differently.',
+    select: ({ tags }) => tags.has('node') || tags.has('node-lines') || tags.has('graphql'),
+  },
+  ...LINES.map((node) => ({
+    ...first,
+    part: 'middle',
+    node,
+    proves: `APIs of Node that Node ${node} has in another form than the lines around it.`,
+    select: ({ tags }) => tags.has('node-lines'),
+  })),
+  {
+    ...first,
+    part: 'engines',
+    engine: 'graphql-js',
+    proves: 'What an application sees of the engine: the order of resolvers, errors, `info`, streams.',
+    select: ({ tags }) => tags.has('engine'),
+  },
+  {
+    ...first,
+    part: 'engines',
+    node: 26,
+    graphql: 17,
+    engine: 'graphql-js',
+    proves: 'The same with the executor of graphql 17, which is another one.',
+    select: ({ tags }) => tags.has('engine'),
+  },
+].map((pass) => ({ ...pass, name: nameOf(pass) }));
+
+/** The parts in the order in which they run. `lowest` is `npm test`; the others are the matrix. */
+export const PARTS = [...new Set(PASSES.map(({ part }) => part))];
 
 function nameOf({ node, graphql, engine, isThorough }) {
   return `Node ${node}, graphql ${graphql}, engine ${engine}${isThorough ? ', slow and thorough' : ''}`;
 }
 
+/** What a test file says of itself, and which packages it needs. */
+export function describeFile(file) {
+  const [, names] = /^\/\*\* @tags ([\w -]+) \*\/$/m.exec(readFileSync(join(root, file), 'utf8')) ?? [];
+  return {
+    file,
+    tags: new Set(names?.split(' ')),
+    // Packages that a folder of tests installs.
+    isInstalled: /^test\/(neighbours|site)\//.test(file),
+    isThorough: readsTestAll(file),
+  };
+}
+
+/**
+ * The passes over some test files, each with those that it runs. Files that are named run in `lowest` in any case, except
+ * those that need packages of their own.
+ */
+export function passesOf(files, { parts, isNamed }) {
+  const described = files.map(describeFile);
+  return PASSES.filter(({ part }) => parts.includes(part))
+    .map((pass) => {
+      const isSelected =
+        isNamed && pass.part === 'lowest' && parts.length === 1
+          ? ({ isInstalled }) => !isInstalled
+          : pass.select;
+      const selected = described.filter(isSelected);
+      return {
+        ...pass,
+        files: selected.filter(({ tags }) => !tags.has('alone')).map(({ file }) => file),
+        alone: selected.filter(({ tags }) => tags.has('alone')).map(({ file }) => file),
+      };
+    })
+    .filter(({ files, alone }) => files.length + alone.length > 0);
+}
+
+const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+
 /** The modules that the tests of a pass load in place of others. */
 export function mapperOf({ graphql, engine }) {
+  const entries = Object.keys(exports)
+    .map((name) => name.slice(2))
+    .filter((name) => name !== '' && name !== 'client' && name !== 'package.json');
   return {
     ...(graphql === 17 ? { '^graphql$': graphql17 } : {}),
     ...(engine === 'compiled'
@@ -147,7 +129,6 @@ export function mapperOf({ graphql, engine }) {
       : { '/core/default-engine\\.ts$': '<rootDir>/test/engine/graphql-js-by-default.ts' }),
     '^espalier$': '<rootDir>/middleware/index.ts',
     '^espalier/client$': '<rootDir>/client/index.ts',
-    '^espalier/(static|graphql|subscriptions|server|pubsub|sources|testing|otel|inspect|cache|auth|mcp)$':
-      '<rootDir>/middleware/$1.ts',
+    [`^espalier/(${entries.join('|')})$`]: '<rootDir>/middleware/$1.ts',
   };
 }

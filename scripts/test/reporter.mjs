@@ -17,7 +17,8 @@ export default class Reporter {
   constructor({ rootDir }) {
     this.#root = rootDir;
     process.once('SIGTERM', () => {
-      console.log(`stopped, while these files ran: ${[...this.#running].join(', ')}`);
+      for (const file of this.#running) this.#add({ file, failed: 1, text: 'It did not end in time.' });
+      this.onRunComplete();
       process.exit(1);
     });
   }
@@ -33,11 +34,12 @@ export default class Reporter {
     const failed = numFailingTests + (testExecError ? 1 : 0);
     this.#running.delete(file);
     this.#done += 1;
-    this.#results.push({
+    this.#add({
       file,
       passed: numPassingTests,
       failed,
       milliseconds: perfStats.runtime,
+      cpuMilliseconds: result.cpuMilliseconds,
       failures: testResults.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName),
       text: failed > 0 ? `${failureMessage ?? ''}${consoleOf(result)}` : '',
     });
@@ -51,6 +53,11 @@ export default class Reporter {
       this.#write(`${this.#done} of ${total} files, ${this.#failed} failed, ${seconds} s`);
       if (!process.stdout.isTTY || this.#done === total) process.stdout.write('\n');
     }
+  }
+
+  /** Adds the result of a file. */
+  #add(result) {
+    this.#results.push({ passed: 0, milliseconds: 0, cpuMilliseconds: 0, failures: [], ...result });
   }
 
   onRunComplete() {

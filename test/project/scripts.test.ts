@@ -1,3 +1,4 @@
+/** @tags once */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -43,7 +44,7 @@ describe('npm test without the programs that tests start', () => {
     const notices = output.filter((line) => /^Left out: .* \(1 files and/.test(line));
     expect(notices).toEqual([expect.stringMatching(install), expect.stringMatching(install)]);
     expect([output[0], output.at(-3)]).toEqual(notices);
-    expect(output.at(-1)).toBe('9 passed, 0 failed');
+    expect(output.at(-1)).toBe('10 passed, 0 failed');
   });
 
   it('npm test fails when all files that match need a missing program', () => {
@@ -91,7 +92,7 @@ describe('the result of npm test', () => {
     expect(output.slice(-3)).toEqual([
       expect.stringMatching(/^passed: Node \d+, graphql 16, engine compiled$/),
       '',
-      '9 passed, 0 failed',
+      '10 passed, 0 failed',
     ]);
   });
 
@@ -139,15 +140,55 @@ it('npm run test:changed finds the tests that import a changed file, and those t
   expect(changed).not.toContain('test/engine/json.test.ts');
 });
 
-it('every list of scripts/test/passes.mjs names test files that exist', () => {
-  const files = evaluate('files.testFiles()') as string[];
-  const lists = Object.values(evaluate('passes.LISTS') as Record<string, string[]>);
-  // A part is a/(b|c), or has no alternatives.
-  const parts = lists.flat().flatMap((part) => {
-    const [, start, alternatives] = /^(.*)\((.*)\)$/.exec(part) ?? [];
-    return alternatives === undefined ? [part] : alternatives.split('|').map((name) => `${start}${name}`);
+describe('the tags of test files', () => {
+  interface Described {
+    readonly file: string;
+    readonly tags: readonly string[];
+  }
+  const described = evaluate(
+    'files.testFiles().map(passes.describeFile).map(({ file, tags }) => ({ file, tags: [...tags] }))',
+  ) as Described[];
+  const known = Object.keys(evaluate('passes.TAGS') as object);
+  const filesWhere = (test: (tags: readonly string[]) => boolean): string[] =>
+    described.filter(({ tags }) => test(tags)).map(({ file }) => file);
+
+  it('the first line of every test file says with known tags what its results may depend on', () => {
+    expect(filesWhere((tags) => tags.length === 0)).toEqual([]);
+    expect(filesWhere((tags) => tags.some((tag) => !known.includes(tag)))).toEqual([]);
   });
-  expect(parts.filter((part) => !files.some((file) => file.startsWith(`test/${part}`)))).toEqual([]);
+
+  it('a test file that depends on nothing has the tag once, and no other file has it', () => {
+    const variable = ['node', 'node-lines', 'graphql', 'engine'];
+    expect(
+      filesWhere((tags) => tags.includes('once') === tags.some((tag) => variable.includes(tag))),
+    ).toEqual([]);
+  });
+
+  it('every test file runs in the pass with the lowest versions or in the thorough one, and each tag adds a pass', () => {
+    const passes = evaluate(
+      'passes.passesOf(files.testFiles(), { parts: passes.PARTS }).map(({ part, files, alone }) => ({ part, files: [...files, ...alone] }))',
+    ) as { part: string; files: string[] }[];
+    const filesOf = (name: string): string[] =>
+      passes.filter(({ part }) => part === name).flatMap(({ files }) => files);
+    const first = new Set([...filesOf('lowest'), ...filesOf('slow')]);
+    expect(described.filter(({ file }) => !first.has(file))).toEqual([]);
+    for (const [part, tag] of [
+      ['highest', 'node'],
+      ['highest', 'graphql'],
+      ['middle', 'node-lines'],
+      ['engines', 'engine'],
+    ] as const) {
+      const missing = filesWhere((tags) => tags.includes(tag)).filter(
+        (file) => !filesOf(part).includes(file),
+      );
+      expect([part, missing]).toEqual([part, []]);
+    }
+  });
+});
+
+it('every pass says in a sentence what can differ in it', () => {
+  const sentences = evaluate('passes.PASSES.map(({ proves }) => proves)') as string[];
+  expect(sentences.filter((sentence) => !/^[A-Z].{20,}\.$/.test(sentence))).toEqual([]);
 });
 
 it('the pass with graphql-js replaces a module of src/ that exists', () => {

@@ -1,3 +1,4 @@
+/** @tags once */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
@@ -42,6 +43,14 @@ describe('ci.yml', () => {
   const { portable = '' } = jobsOf(Object.fromEntries(workflows)['ci.yml'] as string);
   const script = readFileSync(resolve(__dirname, '../../.ci/run'), 'utf8');
 
+  it('ci.yml runs every part of .ci/run, and no other', () => {
+    const { part = '' } = jobsOf(Object.fromEntries(workflows)['ci.yml'] as string);
+    const [, parts] = /^ {8}part: \[(.*)\]$/m.exec(part) ?? [];
+    const [, known] = /^ {2}all \| (.*) \| portable\) ;;$/m.exec(script) ?? [];
+    expect(parts?.split(', ')).toEqual(known?.split(' | '));
+    expect(part).toContain('- run: bash .ci/run ${{ matrix.part }}\n');
+  });
+
   it('ci.yml runs the portable tests on Windows and macOS, with the oldest and a current version of Node', () => {
     expect(portable).toMatch(/^ {8}os: \[windows-latest, macos-latest\]$/m);
     expect(portable).toMatch(/^ {8}node: \[20, 24\]$/m);
@@ -53,7 +62,7 @@ describe('ci.yml', () => {
   });
 
   it('the portable tests of .ci/run exist, and need no program that the script would install', () => {
-    const [, block = ''] = /if \[ "\$\{1:-\}" = portable \]; then\n([\s\S]*?)\nfi\n/.exec(script) ?? [];
+    const [, block = ''] = /if \[ "\$part" = portable \]; then\n([\s\S]*?)\nfi\n/.exec(script) ?? [];
     expect(block).toContain('  npm run test:portable ');
     const { scripts } = JSON.parse(readFileSync(resolve(__dirname, '../../package.json'), 'utf8'));
     const matches = (scripts['test:portable'] as string)
