@@ -1,3 +1,4 @@
+/** @tags graphql */
 import * as graphql from 'graphql';
 import {
   buildClientSchema,

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { channel } from 'node:diagnostics_channel';
 import { buildSchema, type GraphQLObjectType } from 'graphql';
 import { authTypeDefs, visibleSchema } from '../../middleware/auth.ts';

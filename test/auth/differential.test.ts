@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { TEST_ALL } from '../test-all.ts';
 import { compareSchema, noCounts } from './differential.ts';
 

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import http from 'node:http';
 import { buildSchema } from 'graphql';
 import { authTypeDefs, visibleSchema } from '../../middleware/auth.ts';

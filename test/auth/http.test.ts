@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import { buildSchema, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import { authTypeDefs } from '../../middleware/auth.ts';
 import { graphqlHTTP } from '../../middleware/graphql.ts';

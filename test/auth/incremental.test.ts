@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import type { IncomingMessage } from 'node:http';
 import * as graphql from 'graphql';
 import {

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { buildSchema, getIntrospectionQuery } from 'graphql';
 import { authTypeDefs } from '../../middleware/auth.ts';
 import { graphqlHTTP, Upload } from '../../middleware/graphql.ts';

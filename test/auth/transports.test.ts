@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import http from 'node:http';
 import express from 'express';
 import { buildSchema, type GraphQLSchema } from 'graphql';

@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { type ExecutionArgs, execute } from 'graphql';

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { createClient } from 'graphql-ws';

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { randomBytes } from 'node:crypto';
 import compression from 'compression';
 import express from 'express';

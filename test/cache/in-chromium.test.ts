@@ -1,3 +1,4 @@
+/** @tags once slow */
 import type { Server } from 'node:http';
 import express from 'express';
 import type { Browser, Page } from 'playwright-core';

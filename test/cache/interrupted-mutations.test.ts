@@ -1,3 +1,4 @@
+/** @tags once slow */
 import * as http from 'node:http';
 import { createClient } from 'graphql-ws';
 import WebSocket from 'ws';

@@ -1,3 +1,4 @@
+/** @tags once */
 import fc from 'fast-check';
 import { createProcessStore } from '../../src/cache/store.ts';
 import type { CacheEntry, CacheStore } from '../../types/response-cache.ts';

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import express from 'express';
 import { createClient } from 'graphql-ws';
 import request from 'supertest';

@@ -1,3 +1,4 @@
+/** @tags once slow */
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import request from 'supertest';

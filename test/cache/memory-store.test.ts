@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { MemoryStore } from '../../src/cache/memory-store.ts';
 import type { CacheEntry } from '../../types/response-cache.ts';
 import { memoryInUse } from '../heap.ts';

@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { type Running, startExample, stopExamples } from '../examples/start.ts';

@@ -1,3 +1,4 @@
+/** @tags once slow */
 // redisStore, and the memory store with a pubsub, with a Redis Cluster and with Sentinel.
 
 import { randomUUID } from 'node:crypto';

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { randomUUID } from 'node:crypto';
 import express from 'express';
 import { Redis } from 'ioredis';

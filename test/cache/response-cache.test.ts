@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import express from 'express';
 import { type ExecutionArgs, type ExecutionResult, execute, GraphQLError } from 'graphql';

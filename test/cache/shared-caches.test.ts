@@ -1,3 +1,4 @@
+/** @tags once slow */
 import type { IncomingMessage } from 'node:http';
 import { graphqlHTTP } from '../../middleware/index.ts';
 import type { CacheStore } from '../../types/response-cache.ts';

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { stat } from 'node:fs/promises';
 import { createProcessStore, GuardedStore } from '../../src/cache/store.ts';
 import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import * as http2 from 'node:http2';

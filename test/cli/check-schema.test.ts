@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import { Client, fetchExchange, gql } from '@urql/core';
 import { createClient } from 'graphql-sse';
 import { graphqlHTTP } from '../../middleware/graphql.ts';

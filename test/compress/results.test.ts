@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import zlib from 'node:zlib';
 import compressionMiddleware from 'compression';
 import express from 'express';

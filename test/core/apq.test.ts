@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { Redis } from 'ioredis';
 import type { PersistedQueryStore } from '../../middleware/graphql.ts';
 import { needs } from '../programs.ts';

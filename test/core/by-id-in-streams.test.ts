@@ -1,3 +1,4 @@
+/** @tags graphql */
 import express from 'express';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { DocumentsOptions } from '../../types/graphql.ts';

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { createClient } from 'graphql-ws';
 import WebSocket from 'ws';
 import { LEGACY, MODERN, ready } from '../live/client.ts';

@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import type { Server } from 'node:http';
 import express from 'express';
 import {

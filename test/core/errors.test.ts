@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import diagnostics from 'node:diagnostics_channel';
 import { rmdirSync } from 'node:fs';
 import {

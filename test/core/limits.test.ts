@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { buildSchema, getIntrospectionQuery } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';

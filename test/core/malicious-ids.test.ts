@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { memoryInUse } from '../heap.ts';

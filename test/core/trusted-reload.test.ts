@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

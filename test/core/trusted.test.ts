@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

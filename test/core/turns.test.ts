@@ -1,3 +1,4 @@
+/** @tags once */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { buildSchema } from 'graphql';
 import request from 'supertest';

@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import express from 'express';

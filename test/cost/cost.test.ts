@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import express from 'express';
 import {

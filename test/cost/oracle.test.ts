@@ -1,3 +1,4 @@
+/** @tags once slow */
 import {
   type DocumentNode,
   type GraphQLField,

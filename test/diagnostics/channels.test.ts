@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createServer } from 'node:http';
 import { buildSchema } from 'graphql';

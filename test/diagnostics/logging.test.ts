@@ -1,3 +1,4 @@
+/** @tags once */
 import { format } from 'node:util';
 import debugPackage from 'debug';
 import { createWarningLog, debug } from '../../src/diagnostics/logging.ts';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { limitExceeded } from '../../src/core/limits.ts';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pages, root } from '../snippets.ts';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { resolveCacheControl } from '../../src/cache/options.ts';

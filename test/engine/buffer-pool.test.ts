@@ -1,3 +1,4 @@
+/** @tags once */
 import { createBufferPool, type PooledBuffer, RESPONSE_START, withViews } from '../../src/engine/json.ts';
 
 const KIB = 1024;

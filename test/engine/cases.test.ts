@@ -1,3 +1,4 @@
+/** @tags graphql */
 import type { GraphQLSchema } from 'graphql';
 import type { ExecutionOutcome } from '../../src/execution/types.ts';
 import { abstract } from './cases/abstract.ts';

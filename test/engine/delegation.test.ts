@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { runInThisContext } from 'node:vm';
 import { buildSchema, type GraphQLResolveInfo } from 'graphql';
 import { mayReadArgument } from '../../src/engine/compile.ts';

@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { runInProcess } from './run-in-process.ts';
 
 it('the document cache evicts documents that retain much memory before the process runs out of memory', () => {

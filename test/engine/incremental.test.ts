@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { channel } from 'node:diagnostics_channel';
 import * as fc from 'fast-check';
 import {

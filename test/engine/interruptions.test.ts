@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { runInProcess } from './run-in-process.ts';
 
 // Runs in its own process, which counts unhandled rejections.

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { buildSchema, versionInfo } from 'graphql';
 import type { ExecutionOutcome } from '../../src/execution/types.ts';
 import { hash } from './choices.ts';

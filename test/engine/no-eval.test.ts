@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { runInProcess } from './run-in-process.ts';
 
 it('the engine runs under --disallow-code-generation-from-strings', () => {

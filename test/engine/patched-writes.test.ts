@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { runInProcess } from './run-in-process.ts';
 
 // A response whose prototype is patched is written with `end`.

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { runInProcess } from './run-in-process.ts';
 
 // Runs in its own process: Jest counts an unhandled rejection as a failure of the test that is running.

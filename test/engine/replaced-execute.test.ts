@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { versionInfo } from 'graphql';
 import { runInProcess } from './run-in-process.ts';
 

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { type Behaviour, source } from './behaviour.ts';
 import { hash, readChoices } from './choices.ts';
 import { engines, outcomeOf, prepare } from './compare.ts';

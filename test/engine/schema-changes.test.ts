@@ -1,3 +1,4 @@
+/** @tags graphql */
 import {
   type GraphQLField,
   GraphQLFloat,

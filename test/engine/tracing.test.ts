@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { buildSchema, versionInfo } from 'graphql';

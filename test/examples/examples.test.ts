@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';

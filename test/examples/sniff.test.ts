@@ -1,3 +1,4 @@
+/** @tags once */
 import { sniff } from '../../examples/photo-wall/sniff.ts';
 
 /** Bytes from text (latin1), numbers and lists of bytes. */

@@ -1,3 +1,4 @@
+/** @tags once */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';

@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import { buildSchema, versionInfo } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';

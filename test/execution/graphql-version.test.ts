@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { versionInfo } from 'graphql';

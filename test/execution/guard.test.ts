@@ -1,3 +1,4 @@
+/** @tags graphql */
 import {
   buildSchema,
   type GraphQLInterfaceType,

@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import { makeExecutableSchema } from '@graphql-tools/schema';
 import DataLoader from 'dataloader';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';

@@ -1,3 +1,4 @@
+/** @tags once */
 import fc from 'fast-check';
 import { resolveGraphiQLOptions } from '../../src/graphiql/options.ts';
 import { escapeHtml, filesBase, jsonForScript, pageRenderer } from '../../src/graphiql/page.ts';

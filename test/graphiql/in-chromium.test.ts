@@ -1,3 +1,4 @@
+/** @tags graphql slow */
 import { execFile } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';

@@ -1,3 +1,4 @@
+/** @tags graphql slow */
 import express from 'express';
 import type { Browser } from 'playwright-core';
 import { graphqlHTTP } from '../../middleware/graphql.ts';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { buildSchema } from 'graphql';
 import { graphqlHTTP, Method } from '../../middleware/index.ts';
 import { resolveGraphiQLOptions } from '../../src/graphiql/options.ts';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { createServer } from 'node:http';
 import { buildSchema } from 'graphql';
 import helmet from 'helmet';

@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { buildSchema, GraphQLError } from 'graphql';
 import request from 'supertest';
 import { graphqlHTTP, Method } from '../../middleware/graphql.ts';

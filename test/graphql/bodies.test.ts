@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { once } from 'node:events';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import express from 'express';

@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { buildSchema } from 'graphql';

@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import { EventEmitter, once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { GraphQLInt, GraphQLObjectType, GraphQLSchema } from 'graphql';

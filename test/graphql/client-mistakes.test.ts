@@ -1,3 +1,4 @@
+/** @tags node graphql */
 // Mistakes of clients, on every transport: the client can read what is wrong, and the operator gets no report.
 import { makeExecutableSchema } from '@graphql-tools/schema';
 import { GraphQLScalarType } from 'graphql';

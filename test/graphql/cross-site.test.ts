@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { buildSchema } from 'graphql';
 import request from 'supertest';
 import { graphqlHTTP } from '../../middleware/graphql.ts';

@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:http2';
 import { buildSchema } from 'graphql';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { buildSchema } from 'graphql';
 import request from 'supertest';
 import { graphqlHTTP } from '../../middleware/graphql.ts';

@@ -1,3 +1,4 @@
+/** @tags node graphql engine */
 import { createServer, type Server } from 'node:http';
 import { buildSchema, type GraphQLSchema } from 'graphql';
 import { createClient } from 'graphql-ws';

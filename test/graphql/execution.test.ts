@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 // Cases of the test suites of express-graphql and graphql-http that no other file covers.
 import { buildSchema, GraphQLError, type GraphQLTypeResolver } from 'graphql';
 import request from 'supertest';

@@ -1,3 +1,4 @@
+/** @tags node graphql engine */
 // Errors of the executor about values of the server, and errors of the application that only look like them.
 
 import {

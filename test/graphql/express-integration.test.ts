@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import { createServer } from 'node:http';

@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import { EventEmitter, once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { GraphQLError, GraphQLInt, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';

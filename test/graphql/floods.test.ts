@@ -1,3 +1,4 @@
+/** @tags graphql slow */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { buildSchema } from 'graphql';
 import request from 'supertest';

@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { setImmediate } from 'node:timers/promises';
 import { createServer, graphqlHTTP } from 'espalier';
 import { buildSchema } from 'graphql';

@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import type { RequestListener } from 'node:http';
 import express5 from 'express';
 import express4 from 'express4';

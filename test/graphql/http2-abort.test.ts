@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import type { ServerResponse } from 'node:http';
 import * as http2 from 'node:http2';
 import express from 'express';

@@ -1,3 +1,4 @@
+/** @tags node-lines graphql slow */
 import { once } from 'node:events';
 import { type ClientHttp2Stream, connect } from 'node:http2';
 import express from 'express';

@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import * as graphql from 'graphql';
 import { type ExecutionArgs, execute, type GraphQLError, parse, visit } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';

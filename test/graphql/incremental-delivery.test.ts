@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import { once } from 'node:events';
 import type * as http from 'node:http';
 import type { Socket } from 'node:net';

@@ -1,3 +1,4 @@
+/** @tags graphql slow */
 import { createServer } from 'node:http';
 import * as fc from 'fast-check';
 import { type DocumentNode, parse, print, validate, visit } from 'graphql';

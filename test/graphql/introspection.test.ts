@@ -1,3 +1,4 @@
+/** @tags graphql */
 import fc from 'fast-check';
 import { buildSchema, getIntrospectionQuery } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';

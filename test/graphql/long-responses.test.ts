@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { createServer, type RequestListener, ServerResponse } from 'node:http';

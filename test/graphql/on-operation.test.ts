@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import { once } from 'node:events';
 import express from 'express';
 import fc from 'fast-check';

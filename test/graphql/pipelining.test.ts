@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import { createServer as createNodeServer, type RequestListener, type ServerResponse } from 'node:http';

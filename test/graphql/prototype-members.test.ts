@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import { graphqlHTTP, staticFiles } from 'espalier';
 import { inject } from 'espalier/testing';
 import express, { type Handler } from 'express';

@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { once } from 'node:events';
 import { createServer, METHODS } from 'node:http';
 import { createServer as createHttp2 } from 'node:http2';

@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { buildSchema, GraphQLSchema } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';

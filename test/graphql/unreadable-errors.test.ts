@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import express from 'express';
 import { buildSchema, GraphQLError } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';

@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { buildSchema, GraphQLError, type GraphQLScalarType } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';

@@ -1,3 +1,4 @@
+/** @tags node graphql engine */
 import { buildSchema } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { listen } from '../kit.ts';

@@ -1,3 +1,4 @@
+/** @tags node-lines graphql slow */
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import compression from 'compression';
 import express, { type RequestHandler } from 'express';

@@ -1,3 +1,4 @@
+/** @tags node-lines */
 import { constants } from 'node:os';
 import {
   formatHttpDate,

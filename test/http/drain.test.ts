@@ -1,3 +1,4 @@
+/** @tags node-lines slow */
 import { once } from 'node:events';
 import type * as http from 'node:http';
 import * as http2 from 'node:http2';

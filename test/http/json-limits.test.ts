@@ -1,3 +1,4 @@
+/** @tags node-lines */
 import fc from 'fast-check';
 import { assertJsonWithinLimits } from '../../src/http/body.ts';
 

@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import { once } from 'node:events';
 import { until } from '../until.ts';
 import { type Service, serve } from './service.ts';

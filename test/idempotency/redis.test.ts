@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { buildSchema } from 'graphql';
 import { Redis } from 'ioredis';
 import { graphqlHTTP, idempotentTypeDefs } from '../../middleware/graphql.ts';

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import http from 'node:http';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';

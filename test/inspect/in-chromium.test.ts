@@ -1,3 +1,4 @@
+/** @tags once slow */
 import type { Browser, Page } from 'playwright-core';
 import { launch } from '../chromium.ts';
 import { until } from '../until.ts';

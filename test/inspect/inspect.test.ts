@@ -1,3 +1,4 @@
+/** @tags once */
 import { createServer, type IncomingMessage } from 'node:http';
 import express from 'express';
 import { buildSchema, GraphQLError } from 'graphql';

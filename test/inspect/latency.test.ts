@@ -1,3 +1,4 @@
+/** @tags once */
 import * as fc from 'fast-check';
 import { LatencyWindow, RateHistory } from '../../src/inspect/recorder.ts';
 

@@ -1,3 +1,4 @@
+/** @tags node graphql engine */
 import { GraphQLError, GraphQLInt, GraphQLObjectType, GraphQLSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { filter, map, merge } from '../../middleware/pubsub.ts';

@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { buildSchema } from 'graphql';
 import { createPubSub } from '../../middleware/pubsub.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';

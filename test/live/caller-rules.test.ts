@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { EventEmitter, on, once } from 'node:events';
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';

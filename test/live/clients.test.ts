@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import type http from 'node:http';
 import { createClient } from 'graphql-ws';
 import { SubscriptionClient } from 'subscriptions-transport-ws';

@@ -1,3 +1,4 @@
+/** @tags node graphql engine */
 import http from 'node:http';
 import session from 'express-session';
 import { GraphQLError } from 'graphql';

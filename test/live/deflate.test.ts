@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import { randomBytes } from 'node:crypto';
 import { constants, deflateRawSync } from 'node:zlib';
 import { events } from './connect-clients.ts';

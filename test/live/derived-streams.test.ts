@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { buildSchema } from 'graphql';
 import { createPubSub, filter, map, merge } from '../../middleware/pubsub.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';

@@ -1,3 +1,4 @@
+/** @tags once slow */
 // EventSource in Chromium continues after its last event, while the process of the server ends and another one starts.
 import type { Browser } from 'playwright-core';
 import { createPubSub, type PubSub } from '../../middleware/pubsub.ts';

@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { createClient } from 'graphql-sse';
 import { createClient as createSocketClient } from 'graphql-ws';
 import WebSocket from 'ws';

@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import { PassThrough } from 'node:stream';
 import { writeFrames } from '../../src/live/frames.ts';
 import { type Envelope, Messages, NO_ENVELOPE } from '../../src/live/queue.ts';

@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { GraphQLInt, GraphQLObjectType, GraphQLSchema } from 'graphql';
 import { attachSubscriptions } from '../../middleware/index.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';

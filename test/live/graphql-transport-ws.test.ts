@@ -1,3 +1,4 @@
+/** @tags node graphql engine */
 import { once } from 'node:events';
 import { GraphQLError } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';

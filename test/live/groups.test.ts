@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { connect, LEGACY, MODERN, type RawClient, ready } from './client.ts';
 import { connectClients, EVENTS, events, received, sharedByAll } from './connect-clients.ts';
 import { serve, until } from './serve.ts';

@@ -1,3 +1,4 @@
+/** @tags node graphql engine */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { MODERN, ready } from './client.ts';
 import { serve, serveOpen, serveReady, until } from './serve.ts';

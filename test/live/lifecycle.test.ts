@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';

@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { LEGACY, MODERN, ready } from './client.ts';
 import { serve, until } from './serve.ts';
 

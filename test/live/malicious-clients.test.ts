@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import { randomBytes } from 'node:crypto';
 import { format } from 'node:util';
 import { debug } from '../../src/diagnostics/logging.ts';

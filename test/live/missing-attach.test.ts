@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import http from 'node:http';
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';

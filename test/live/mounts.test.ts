@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import type { RequestListener } from 'node:http';
 import type express5 from 'express';
 import { buildSchema } from 'graphql';

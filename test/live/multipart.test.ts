@@ -1,3 +1,4 @@
+/** @tags node graphql engine */
 import { until } from '../until.ts';
 import { open, serve } from './serve-streams.ts';
 

@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { buildSchema, GraphQLError } from 'graphql';
 import { WebSocketServer } from 'ws';
 import { graphqlHTTP } from '../../middleware/graphql.ts';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { once } from 'node:events';
 import net from 'node:net';
 import { FlushScheduler } from '../../src/live/queue.ts';

@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import { randomBytes } from 'node:crypto';
 import { createClient } from 'graphql-ws';
 import { WebSocket as UndiciSocket } from 'undici';

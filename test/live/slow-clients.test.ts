@@ -1,3 +1,4 @@
+/** @tags node graphql slow */
 import type net from 'node:net';
 import type { RawClient } from './client.ts';
 import { ready } from './client.ts';

@@ -1,3 +1,4 @@
+/** @tags node graphql slow */
 import { until } from '../until.ts';
 import { EVENTS, open, serve } from './serve-streams.ts';
 

@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';

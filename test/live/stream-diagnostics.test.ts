@@ -1,3 +1,4 @@
+/** @tags node graphql engine */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { once } from 'node:events';
 import { GraphQLError } from 'graphql';
 import { connect, LEGACY, PATIENT, type RawClient } from './client.ts';

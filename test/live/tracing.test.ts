@@ -1,3 +1,4 @@
+/** @tags node graphql engine */
 import { subscribe as listenTo, unsubscribe as stopListening } from 'node:diagnostics_channel';
 import { buildSchema, parse, subscribe, validate, versionInfo } from 'graphql';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';

@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import { once } from 'node:events';
 import http, { STATUS_CODES } from 'node:http';
 import { createRequire } from 'node:module';

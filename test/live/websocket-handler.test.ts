@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { once } from 'node:events';
 import http from 'node:http';
 import { createRequire } from 'node:module';

@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, request, type Server } from 'node:http';

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { mcp } from '../../middleware/mcp.ts';

@@ -1,3 +1,4 @@
+/** @tags node graphql engine */
 import * as http from 'node:http';
 import * as http2 from 'node:http2';
 import * as https from 'node:https';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { execFile } from 'node:child_process';
 import type http from 'node:http';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { envelop, useEngine, useSchema } from '@envelop/core';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { meros } from 'meros/browser';
 import type { ConcreteRequest, INetwork } from 'relay-runtime';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';

@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { createServer } from 'node:http';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { EventEmitter, once } from 'node:events';
 import { graphqlHTTP, staticFiles } from 'espalier';
 import type { Request, Response } from 'express';

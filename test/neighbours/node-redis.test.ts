@@ -1,3 +1,4 @@
+/** @tags once */
 import { createClient, createCluster } from 'redis';
 import { describeNodeRedis } from '../redis/node-redis.ts';
 import { describeSharded } from '../redis/sharded.ts';

@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import express from 'express';

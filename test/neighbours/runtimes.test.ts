@@ -1,3 +1,4 @@
+/** @tags once */
 import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pack, root, scratchFolder, unpack } from '../tarball.ts';

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { type Change, diff } from '@graphql-inspector/core';
 import fc from 'fast-check';
 import { buildSchema, type GraphQLSchema, isRequiredArgument } from 'graphql';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { brotliCompressSync } from 'node:zlib';
 import sirv from 'sirv';
 import { staticFiles } from '../../middleware/static.ts';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { buildSubgraphSchema } from '@apollo/subgraph';
 import { type GraphQLSchema, parse, printSchema, validateSchema } from 'graphql';
 import { visibleSchema } from '../../middleware/auth.ts';

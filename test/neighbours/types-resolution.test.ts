@@ -1,3 +1,4 @@
+/** @tags once */
 import { spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

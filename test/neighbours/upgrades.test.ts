@@ -1,3 +1,4 @@
+/** @tags once */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';

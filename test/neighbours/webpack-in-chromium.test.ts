@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { wrapSchema } from '@graphql-tools/wrap';
 import { graphqlHTTP } from 'espalier';
 import { inject } from 'espalier/testing';

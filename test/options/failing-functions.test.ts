@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import { createServer, type RequestListener } from 'node:http';
 import { attachSubscriptions, graphqlHTTP, staticFiles, Upload } from 'espalier';
 import express, { type ErrorRequestHandler } from 'express';

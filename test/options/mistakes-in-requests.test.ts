@@ -1,3 +1,4 @@
+/** @tags graphql */
 import http from 'node:http';
 import express, { type RequestHandler } from 'express';
 import { buildSchema, GraphQLNonNull, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';

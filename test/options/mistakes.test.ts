@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { runInNewContext } from 'node:vm';
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';

@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { attachSubscriptions, createServer, graphqlHTTP, Upload, type UploadedFile } from 'espalier';

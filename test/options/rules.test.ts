@@ -1,3 +1,4 @@
+/** @tags once */
 import {
   bytes,
   count,

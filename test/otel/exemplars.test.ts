@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { type Attributes, type Context, context as contextApi, trace } from '@opentelemetry/api';
 import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import express, { type Express } from 'express';

@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import { propagation, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import express from 'express';
 import { buildSchema, GraphQLError } from 'graphql';

@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { SpanStatusCode } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import { buildSchema } from 'graphql';

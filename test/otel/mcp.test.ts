@@ -1,3 +1,4 @@
+/** @tags graphql */
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,3 +1,4 @@
+/** @tags once slow */
 import express from 'express';
 import { buildSchema } from 'graphql';
 import request from 'supertest';

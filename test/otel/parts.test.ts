@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import { createServer } from 'node:http';
 import express from 'express';
 import { buildSchema } from 'graphql';

@@ -1,3 +1,4 @@
+/** @tags node-lines */
 import {
   existsSync,
   mkdirSync,

@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import {

@@ -1,4 +1,5 @@
 /** @tags once */
+/** @tags once */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

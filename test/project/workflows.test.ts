@@ -1,4 +1,5 @@
 /** @tags once */
+/** @tags once */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 

@@ -1,3 +1,4 @@
+/** @tags once */
 import { Redis } from 'ioredis';
 import { createPubSub } from '../../middleware/pubsub.ts';
 import { type RedisServer, startRedis } from '../redis.ts';

@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { testTransport } from '../../middleware/testing.ts';
 import { RedisTransport } from '../../src/pubsub/redis-transport.ts';
 import { startCluster } from '../redis-cluster.ts';

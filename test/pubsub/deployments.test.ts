@@ -1,3 +1,4 @@
+/** @tags once slow */
 // createPubSub with a Redis Cluster and with Sentinel.
 
 import net from 'node:net';

@@ -1,3 +1,4 @@
+/** @tags node-lines */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, copyFileSync, rmSync, writeFileSync } from 'node:fs';

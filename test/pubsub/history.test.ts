@@ -1,3 +1,4 @@
+/** @tags once slow */
 import fc from 'fast-check';
 import { buildSchema, type GraphQLField } from 'graphql';
 import { attachSubscriptions } from '../../middleware/index.ts';

@@ -1,3 +1,4 @@
+/** @tags once slow */
 // A message that Redis drops on a topic that then stays idle.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis as Client, Cluster } from 'ioredis';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { redisStore } from '../../middleware/cache.ts';
 import { createPubSub, type PubSub } from '../../middleware/pubsub.ts';
 import { type RedisServer, startRedis } from '../redis.ts';

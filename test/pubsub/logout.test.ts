@@ -1,3 +1,4 @@
+/** @tags once */
 import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import {
   attachSubscriptions,

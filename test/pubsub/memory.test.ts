@@ -1,3 +1,4 @@
+/** @tags once */
 import { createPubSub, type PubSub } from '../../middleware/pubsub.ts';
 import { take } from './events.ts';
 

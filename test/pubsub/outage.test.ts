@@ -1,3 +1,4 @@
+/** @tags once */
 import type { EventTransport, PubSub, PubSubOptions, TransportListener } from '../../middleware/pubsub.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
 import { numbers, take } from './events.ts';

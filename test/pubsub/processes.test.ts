@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import net from 'node:net';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { Redis } from 'ioredis';
 import { createPubSub, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
 import { freePort } from '../programs.ts';

@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import { attachSubscriptions } from '../../middleware/index.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';

@@ -1,3 +1,4 @@
+/** @tags node */
 import { createPubSub, filter, map, merge, type PubSub } from '../../middleware/pubsub.ts';
 import { memoryInUse } from '../heap.ts';
 import { take } from './events.ts';

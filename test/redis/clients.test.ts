@@ -1,3 +1,4 @@
+/** @tags once slow */
 // Clients of both supported versions of ioredis, with settings that change keys, replies or nodes.
 
 import { setTimeout as pause } from 'node:timers/promises';

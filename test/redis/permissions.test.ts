@@ -1,3 +1,4 @@
+/** @tags once */
 // Redis users that may do no more than the documentation says.
 
 import { readFileSync } from 'node:fs';

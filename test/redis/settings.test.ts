@@ -1,3 +1,4 @@
+/** @tags once */
 // createPubSub with settings of an ioredis client that change its connections, its commands or its server.
 
 import { randomUUID } from 'node:crypto';

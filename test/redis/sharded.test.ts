@@ -1,3 +1,4 @@
+/** @tags once */
 // Clusters of node-redis 5 are in test/neighbours.
 
 import { Cluster } from 'ioredis';

@@ -1,3 +1,4 @@
+/** @tags once */
 // createPubSub and redisStore with a Redis that accepts TLS connections only.
 
 import { generateKeyPairSync } from 'node:crypto';

@@ -1,3 +1,4 @@
+/** @tags once */
 // URLs, and URLs with a function that returns the password.
 
 import { execFile } from 'node:child_process';

@@ -1,3 +1,4 @@
+/** @tags node-lines */
 import * as http from 'node:http';
 import { createServer } from '../../middleware/server.ts';
 import { type Exchange, type ExchangeResponse, requestHttp1, requestHttp2, serving } from '../exchange.ts';

@@ -1,3 +1,4 @@
+/** @tags node-lines */
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import { once } from 'node:events';
 import * as http from 'node:http';
 import * as http2 from 'node:http2';

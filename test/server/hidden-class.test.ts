@@ -1,3 +1,4 @@
+/** @tags node-lines */
 import { execFileSync } from 'node:child_process';
 import { resolve } from 'node:path';
 

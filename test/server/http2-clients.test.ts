@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,3 +1,4 @@
+/** @tags node-lines graphql slow */
 import { once } from 'node:events';
 import type http from 'node:http';
 import * as http2 from 'node:http2';

@@ -1,3 +1,4 @@
+/** @tags node-lines */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import * as http from 'node:http';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { BackgroundQueue } from '../../src/static/compress.ts';
 import { until } from '../until.ts';
 

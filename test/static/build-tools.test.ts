@@ -1,3 +1,4 @@
+/** @tags once */
 import { staticFiles } from '../../middleware/static.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 

@@ -1,3 +1,4 @@
+/** @tags once */
 import { readFileSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync } from 'node:zlib';

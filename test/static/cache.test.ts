@@ -1,3 +1,4 @@
+/** @tags once slow */
 import type { LoadedFile } from '../../src/static/cache.ts';
 import {
   budgetFor,

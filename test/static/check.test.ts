@@ -1,3 +1,4 @@
+/** @tags node-lines */
 import { AsyncResource } from 'node:async_hooks';
 import type { LoadResult } from '../../src/static/cache.ts';
 import { budgetFor, type CacheEntry, FileCache, type Waiter } from '../../src/static/cache.ts';

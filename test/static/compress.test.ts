@@ -1,3 +1,4 @@
+/** @tags node-lines */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as zlib from 'node:zlib';

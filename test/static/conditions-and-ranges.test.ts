@@ -1,3 +1,4 @@
+/** @tags node */
 import { statSync, utimesSync } from 'node:fs';
 import { staticFiles } from '../../middleware/static.ts';
 import { bare, get, listen, makeFolder, raw, type TestResponse } from './fixture.ts';

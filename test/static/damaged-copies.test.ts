@@ -1,3 +1,4 @@
+/** @tags once */
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
 import { compareCopy } from '../../src/static/copies.ts';

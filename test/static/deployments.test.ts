@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { execFileSync } from 'node:child_process';
 import {
   copyFileSync,

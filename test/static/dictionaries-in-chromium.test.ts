@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,3 +1,4 @@
+/** @tags node */
 import { createHash } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';

@@ -1,3 +1,4 @@
+/** @tags node */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, symlinkSync, utimesSync } from 'node:fs';

@@ -1,3 +1,4 @@
+/** @tags node-lines */
 import { createHash } from 'node:crypto';
 import {
   closeSync,

@@ -1,3 +1,4 @@
+/** @tags node-lines slow */
 import { Hash } from 'node:crypto';
 import {
   appendFileSync,

@@ -1,3 +1,4 @@
+/** @tags node-lines slow */
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, createServer } from 'node:http2';
 import type { Server } from 'node:net';

@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { once } from 'node:events';
 import fs, { truncateSync } from 'node:fs';
 import { connect, createServer } from 'node:http2';

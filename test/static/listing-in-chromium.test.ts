@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { mkdirSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import promises from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';

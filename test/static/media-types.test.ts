@@ -1,3 +1,4 @@
+/** @tags once */
 import { contentType, types } from 'mime-types';
 import { mediaTypeOf } from '../../src/static/media-types.ts';
 

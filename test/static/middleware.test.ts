@@ -1,3 +1,4 @@
+/** @tags node-lines */
 import { pathToFileURL } from 'node:url';
 import { staticFiles } from '../../middleware/static.ts';
 import { eachExpress } from '../express.ts';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+/** @tags node-lines */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -1,3 +1,4 @@
+/** @tags once */
 import { createHash } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

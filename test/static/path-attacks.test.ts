@@ -1,3 +1,4 @@
+/** @tags node */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, symlinkSync } from 'node:fs';
 import type { RequestListener } from 'node:http';

@@ -1,3 +1,4 @@
+/** @tags node-lines */
 import { writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import net from 'node:net';

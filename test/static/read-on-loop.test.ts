@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { createHook } from 'node:async_hooks';
 import { connect, type Socket } from 'node:net';
 import { staticFiles } from '../../middleware/static.ts';

@@ -1,3 +1,4 @@
+/** @tags node */
 
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';

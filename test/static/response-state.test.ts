@@ -1,3 +1,4 @@
+/** @tags node */
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import express from 'express';
 import { staticFiles } from '../../middleware/static.ts';

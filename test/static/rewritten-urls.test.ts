@@ -1,3 +1,4 @@
+/** @tags node */
 import { join } from 'node:path';
 import connect from 'connect';
 import express, { type RequestHandler } from 'express';

@@ -1,3 +1,4 @@
+/** @tags node */
 import { setTimeout } from 'node:timers/promises';
 import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';

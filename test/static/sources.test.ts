@@ -1,3 +1,4 @@
+/** @tags node-lines */
 import { rmSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect } from 'node:net';

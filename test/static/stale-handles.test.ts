@@ -1,3 +1,4 @@
+/** @tags node */
 import { createHook } from 'node:async_hooks';
 import fs from 'node:fs';
 import type { RequestListener } from 'node:http';

@@ -1,3 +1,4 @@
+/** @tags node */
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { connect, createServer } from 'node:http2';

@@ -1,3 +1,4 @@
+/** @tags node */
 import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,

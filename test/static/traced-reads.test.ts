@@ -1,3 +1,4 @@
+/** @tags node */
 import { createHash } from 'node:crypto';
 import fs, { renameSync, utimesSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';

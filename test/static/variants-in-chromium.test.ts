@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { staticFiles } from '../../middleware/static.ts';

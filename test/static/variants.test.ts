@@ -1,3 +1,4 @@
+/** @tags once */
 import { rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';

@@ -1,3 +1,4 @@
+/** @tags node */
 import { win32 } from 'node:path';
 import fc from 'fast-check';
 import { projectFiles } from '../../src/cli/commands.ts';

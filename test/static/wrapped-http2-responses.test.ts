@@ -1,3 +1,4 @@
+/** @tags node-lines */
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { connect, createServer as createHttp2Server } from 'node:http2';

@@ -1,3 +1,4 @@
+/** @tags node-lines */
 import { writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+/** @tags node */
 import { utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';

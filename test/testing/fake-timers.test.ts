@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { createServer } from 'node:http';
 import { attachSubscriptions, graphqlHTTP, staticFiles, Upload } from 'espalier';
 import { createPubSub } from 'espalier/pubsub';

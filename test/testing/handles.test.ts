@@ -1,3 +1,4 @@
+/** @tags node-lines graphql slow */
 import { spawnSync } from 'node:child_process';
 import { join, resolve } from 'node:path';
 

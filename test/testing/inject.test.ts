@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';

@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { writeFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { createServer as createHttpsServer, request as httpsRequest } from 'node:https';

@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { attachSubscriptions, graphqlHTTP } from 'espalier';
 import { createPubSub } from 'espalier/pubsub';

@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { once } from 'node:events';
 import { graphqlHTTP } from 'espalier';
 import type { Browser, Page } from 'playwright-core';

@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import type * as http from 'node:http';
 import { graphqlHTTP, type UploadOptions } from 'espalier';
 import express from 'express';

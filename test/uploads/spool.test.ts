@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fstatSync, readdirSync, readSync, writeSync } from 'node:fs';
 import * as net from 'node:net';

@@ -1,3 +1,4 @@
+/** @tags node-lines graphql engine */
 import { createHash } from 'node:crypto';
 import { graphqlHTTP } from 'espalier';
 import { eachExpress } from '../express.ts';

@@ -1,3 +1,4 @@
+/** @tags node-lines graphql */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

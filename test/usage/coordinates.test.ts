@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import express from 'express';
 import fc from 'fast-check';
 import {

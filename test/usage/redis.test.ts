@@ -1,3 +1,4 @@
+/** @tags graphql */
 import express from 'express';
 import { buildSchema } from 'graphql';
 import { Redis } from 'ioredis';

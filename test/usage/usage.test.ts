@@ -1,3 +1,4 @@
+/** @tags graphql engine */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+/** @tags node graphql engine */
 import { createPubSub, type EventTransport } from '../../../middleware/pubsub.ts';
 import { MemoryBroker } from '../../pubsub/transports.ts';
 import { until } from '../../until.ts';

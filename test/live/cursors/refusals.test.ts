@@ -1,3 +1,4 @@
+/** @tags once slow */
 import { createHmac } from 'node:crypto';
 import { until } from '../../until.ts';
 import { KEY, publish, type Served, serve } from './serve.ts';

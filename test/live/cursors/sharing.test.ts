@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import fc from 'fast-check';
 import { numbers } from '../../pubsub/events.ts';
 import { until } from '../../until.ts';

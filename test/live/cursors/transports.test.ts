@@ -1,3 +1,4 @@
+/** @tags node graphql */
 import { until } from '../../until.ts';
 import { open, type Reading, withParams } from '../serve-streams.ts';
 import { publish, type Served, serve } from './serve.ts';
