@@ -1,5 +1,4 @@
 /** @tags once */
-/** @tags once */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
