@@ -14,14 +14,17 @@ const ofFile: Step[] = [];
 const ofTest: Step[] = [];
 let steps = ofFile;
 
-beforeEach(() => {
-  steps = ofTest;
-});
-afterEach(async () => {
-  steps = ofFile;
-  await undo(ofTest);
-});
-afterAll(() => undo(ofFile));
+// Processes that tests start import the kit too. They end by themselves.
+if (typeof beforeEach === 'function') {
+  beforeEach(() => {
+    steps = ofTest;
+  });
+  afterEach(async () => {
+    steps = ofFile;
+    await undo(ofTest);
+  });
+  afterAll(() => undo(ofFile));
+}
 
 /** Runs functions after the test, or after the file outside of a test: the last one first. What they throw fails the test. */
 export function atEnd(...more: Step[]): void {
