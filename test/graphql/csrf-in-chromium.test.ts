@@ -192,7 +192,7 @@ describe.each([
 // Over TLS, since browsers send no cookie of another site without it.
 it('the API executes no query with cookies for a script of another site, unless CORS lets it read the result', async () => {
   const [key, cert] = ['key.pem', 'cert.pem'].map((name) =>
-    readFileSync(join(__dirname, 'fixtures/tls', name)),
+    readFileSync(join(__dirname, '../fixtures/tls', name)),
   );
   const server = createServer({ key, cert }, site).listen(0, '127.0.0.1');
   await once(server, 'listening');
