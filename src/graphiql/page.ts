@@ -179,8 +179,9 @@ class Asset {
     const coding = bestCoding(request['accept-encoding']);
     if (coding === undefined) return NOT_ACCEPTABLE;
     const encoded = await this.#encoded(coding).catch((error: unknown) => {
-      // A file is read when it is requested first, for which the process may have no free descriptor.
-      if (!isResourceError(error)) throw error;
+      // A file is read when it is requested first, for which the process may have no free descriptor. Node 26 then names
+      // the package.json that it reads before.
+      if (!isResourceError(error) && codeOf(error) !== 'ERR_INVALID_PACKAGE_CONFIG') throw error;
       return undefined;
     });
     if (encoded === undefined) return UNAVAILABLE;

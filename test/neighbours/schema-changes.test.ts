@@ -1,7 +1,16 @@
 /** @tags graphql */
 import { type Change, diff } from '@graphql-inspector/core';
 import fc from 'fast-check';
-import { buildSchema, type GraphQLSchema, isRequiredArgument } from 'graphql';
+import {
+  buildSchema,
+  type GraphQLInputField,
+  type GraphQLSchema,
+  isInputObjectType,
+  isInterfaceType,
+  isObjectType,
+  isRequiredArgument,
+  isRequiredInputField,
+} from 'graphql';
 import { findChanges } from '../../src/cli/check-schema.ts';
 
 // The verdicts of espalier check, next to those of graphql-inspector.
@@ -16,9 +25,26 @@ function levelOf({ type, criticality, path = '', meta }: Change, later: GraphQLS
     // It may be non-null and have a default value.
     if (argument !== undefined && !isRequiredArgument(argument)) return 'non_breaking';
   }
+  // Operations that do not give the value are invalid.
+  if (type.includes('DEFAULT') && isRequiredNow(path, later)) return 'breaking';
   const isNew = later.getType(path.replace(/\..*/, '')) === undefined;
   if (type === 'INPUT_FIELD_ADDED' && !isNew && criticality.level === 'NON_BREAKING') return 'dangerous';
   return criticality.level.toLowerCase();
+}
+
+/** Whether an argument or an input field has to be given. */
+function isRequiredNow(path: string, schema: GraphQLSchema): boolean {
+  const [name = '', member = '', argument] = path.split('.');
+  if (name.startsWith('@'))
+    return (
+      schema
+        .getDirective(name.slice(1))
+        ?.args.some((one) => one.name === member && isRequiredArgument(one)) === true
+    );
+  const type = schema.getType(name);
+  if (isInputObjectType(type)) return isRequiredInputField(type.getFields()[member] as GraphQLInputField);
+  const args = isObjectType(type) || isInterfaceType(type) ? type.getFields()[member]?.args : undefined;
+  return args?.some((one) => one.name === argument && isRequiredArgument(one)) === true;
 }
 
 /** Inspector names the directive when it gets an argument, and no type when another one becomes a root type. */

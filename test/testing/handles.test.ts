@@ -21,7 +21,7 @@ const rootValue = {
   once: async function* () { yield { once: 1 } },
 };
 const handler = graphqlHTTP(schema, { rootValue });
-const app = express().use('/graphql', handler).use(staticFiles('.'));
+const app = express().use('/graphql', handler).use(staticFiles('test'));
 const server = createServer(app);
 attachSubscriptions(server, handler);
 const resources = () => process.getActiveResourcesInfo().filter((name) => !/^(TTY|Pipe|Immediate|TCP|Timeout)/.test(name));
