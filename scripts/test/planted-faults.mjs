@@ -1,0 +1,176 @@
+// Plants faults, one at a time, and checks that exactly those passes fail in which it can be seen: the sentences of
+// passes.mjs are true as long as it finds them all. node scripts/test/planted-faults.mjs [a part of a name]
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from './files.mjs';
+import { PASSES } from './passes.mjs';
+
+const [LOWEST, SLOW, HIGHEST] = ['lowest', 'slow', 'highest'].map((name) => passesOf(name));
+const [NODE_22, NODE_24] = passesOf('middle');
+const [ENGINE_16, ENGINE_17] = passesOf('engines');
+
+function passesOf(name) {
+  const names = PASSES.filter(({ part }) => part === name).map((pass) => pass.name);
+  return names.length === 1 ? names[0] : names;
+}
+
+/** Fails in one line of Node, as an API does that only this line has in another form. */
+const failsOn = (line) => `if (process.version.startsWith('v${line}.')) throw new Error('planted');\n`;
+/** Reads a function that later versions of Node have removed. */
+const calls = (module, name) => `process.getBuiltinModule('${module}').${name}.call;\n`;
+
+/** Each replaces a text of a source, or stands before the first import; `test` is a part of the path of one test file. */
+const FAULTS = [
+  {
+    name: 'a page shows what it should escape',
+    source: 'src/graphiql/page.ts',
+    replace: ['export function escapeHtml(text: string): string {', '$&\n  if (text !== "") return text;'],
+    test: 'graphiql/escape',
+    passes: [LOWEST],
+  },
+  {
+    name: 'the first subscriber gets no event',
+    source: 'src/pubsub/topic.ts',
+    replace: [
+      'for (const queue of this.streams) queue',
+      'for (const queue of [...this.streams].slice(1)) queue',
+    ],
+    test: 'pubsub/memory',
+    passes: [LOWEST],
+  },
+  {
+    name: 'a listing links to names that it should encode',
+    source: 'src/graphql/csrf.ts',
+    replace: ["if (mode === 'navigate') return 'it is a navigation';", ''],
+    test: 'graphql/csrf.test',
+    passes: [LOWEST, HIGHEST],
+  },
+  {
+    name: 'the cost of an operation is too low',
+    source: 'src/cost/operation-cost.ts',
+    replace: [
+      'export const evaluate = (formula: Formula, variables: VariableValues): number =>',
+      '$&\n  -1 + ',
+    ],
+    test: 'cost/oracle',
+    passes: [SLOW],
+  },
+  {
+    name: 'a function that Node 26 has removed (SlowBuffer)',
+    source: 'src/http/body.ts',
+    before: calls('node:buffer', 'SlowBuffer'),
+    test: 'graphql/bodies',
+    passes: [HIGHEST],
+  },
+  {
+    name: 'a function that Node 26 has removed (CallTracker)',
+    source: 'src/static/path.ts',
+    before: calls('node:assert', 'CallTracker'),
+    test: 'static/path-attacks',
+    passes: [HIGHEST],
+  },
+  {
+    name: 'a function that Node 24 has removed (createSecurePair)',
+    source: 'src/uploads/form.ts',
+    before: calls('node:tls', 'createSecurePair'),
+    test: 'uploads/value',
+    passes: [NODE_24, HIGHEST],
+  },
+  {
+    name: 'a function that Node 24 has removed (util.log)',
+    source: 'src/server/create-server.ts',
+    before: calls('node:util', 'log'),
+    test: 'server/server.test',
+    passes: [NODE_24, HIGHEST],
+  },
+  {
+    name: 'an API of Node 22 in the handshake',
+    source: 'src/live/upgrade.ts',
+    before: failsOn(22),
+    test: 'live/upgrade.test',
+    passes: [NODE_22],
+  },
+  {
+    name: 'an API of Node 22 in a compressor',
+    source: 'src/static/compress.ts',
+    before: failsOn(22),
+    test: 'static/compress.test',
+    passes: [NODE_22],
+  },
+  {
+    name: 'an API of Node 24 in a stream',
+    source: 'src/http/stream.ts',
+    before: failsOn(24),
+    test: 'http/stream',
+    passes: [NODE_24],
+  },
+  {
+    name: 'arguments with the prototype of graphql 16',
+    source: 'src/engine/input.ts',
+    replace: ['V17 ? () => Object.create(null) : () => ({})', '() => ({})'],
+    test: 'graphql/execution',
+    passes: [HIGHEST],
+  },
+  {
+    name: 'a message of graphql 16',
+    source: 'src/engine/completion-errors.ts',
+    replace: ["V17 ? ', which is not a valid Object type name' : ''", "''"],
+    test: 'engine/cases',
+    passes: [HIGHEST],
+  },
+  {
+    name: 'the order of promises of graphql 16',
+    source: 'src/engine/promises.ts',
+    replace: ['V17 ? 0 : 1', '1'],
+    test: 'engine/fuzz',
+    passes: [HIGHEST],
+  },
+  {
+    name: 'graphql-js gets no context',
+    source: 'src/execution/graphql-js.ts',
+    replace: ['contextValue: inputs.contextValue', 'contextValue: undefined'],
+    test: 'graphql/variable-batching',
+    passes: [ENGINE_16, ENGINE_17],
+  },
+  {
+    name: 'graphql-js gets no root value',
+    source: 'src/execution/graphql-js.ts',
+    replace: ['rootValue: inputs.rootValue', 'rootValue: undefined'],
+    test: 'graphql/execution',
+    passes: [ENGINE_16, ENGINE_17],
+  },
+  {
+    name: 'graphql-js 17 gets no signal',
+    source: 'src/execution/graphql-js.ts',
+    replace: ['V17 ? inputs.signal : undefined', 'undefined'],
+    test: 'live/context',
+    passes: [ENGINE_17],
+  },
+];
+
+const wanted = process.argv.slice(2).join(' ');
+const results = FAULTS.filter(({ name }) => name.includes(wanted)).map(plant);
+console.log(`${results.filter(Boolean).length} of ${results.length} planted faults are found where they are`);
+if (results.includes(false)) process.exitCode = 1;
+
+/** Whether exactly the passes of a fault fail. */
+function plant({ name, source, replace: [from, to] = [/^/, ''], before = '', test, passes }) {
+  const path = join(root, source);
+  const text = readFileSync(path, 'utf8');
+  const changed = before + text.replace(from, to);
+  if (changed === text) throw new Error(`${source} has no ${from}`);
+  let output;
+  try {
+    writeFileSync(path, changed);
+    const script = join(root, 'scripts/test.mjs');
+    const args = [script, '--all', `test/${test}`];
+    output = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' }).stdout;
+  } finally {
+    writeFileSync(path, text);
+  }
+  const failed = [...output.matchAll(/^failed: (Node .*)$/gm)].map(([, pass]) => pass);
+  const isFound = failed.length === passes.length && passes.every((pass) => failed.includes(pass));
+  console.log(`${isFound ? 'found' : 'NOT FOUND'}: ${name} (${failed.join('; ') || 'no pass failed'})`);
+  return isFound;
+}
