@@ -26,19 +26,8 @@ export const LAUNCH_OPTIONS: LaunchOptions & { readonly args: readonly string[] 
   ],
 };
 
-/**
- * Connects to the Chromium of the run, which starts now if this is the first test that needs it. `close()` of the result
- * closes its own contexts. See shared.mjs.
- */
-export async function launch(): Promise<Browser> {
-  const response = await fetch(`${process.env.TEST_CHROMIUM}`, {
-    method: 'POST',
-    body: JSON.stringify(LAUNCH_OPTIONS),
-  });
-  const text = await response.text();
-  if (!response.ok) throw new Error(text);
-  return chromium.connect(text);
-}
+/** Starts a Chromium for one test file: one for the whole run closed while tests of several files used it. */
+export const launch = (): Promise<Browser> => chromium.launch(LAUNCH_OPTIONS);
 
 /** Opens a page with an empty cache and storage, and collects its problems. */
 export async function visit(browser: Browser, url: string, options: BrowserContextOptions = {}) {
