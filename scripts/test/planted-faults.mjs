@@ -6,9 +6,8 @@ import { join } from 'node:path';
 import { root } from './files.mjs';
 import { PASSES } from './passes.mjs';
 
-const [LOWEST, SLOW, HIGHEST] = ['lowest', 'slow', 'highest'].map((name) => passesOf(name));
+const [LOWEST, HIGHEST] = ['lowest', 'highest'].map((name) => passesOf(name));
 const [NODE_22, NODE_24] = passesOf('middle');
-const [ENGINE_16, ENGINE_17] = passesOf('engines');
 
 function passesOf(name) {
   const names = PASSES.filter(({ part }) => part === name).map((pass) => pass.name);
@@ -28,33 +27,6 @@ const FAULTS = [
     replace: ['export function escapeHtml(text: string): string {', '$&\n  if (text !== "") return text;'],
     test: 'graphiql/escape',
     passes: [LOWEST],
-  },
-  {
-    name: 'the first subscriber gets no event',
-    source: 'src/pubsub/topic.ts',
-    replace: [
-      'for (const queue of this.streams) queue',
-      'for (const queue of [...this.streams].slice(1)) queue',
-    ],
-    test: 'pubsub/memory',
-    passes: [LOWEST],
-  },
-  {
-    name: 'a listing links to names that it should encode',
-    source: 'src/graphql/csrf.ts',
-    replace: ["if (mode === 'navigate') return 'it is a navigation';", ''],
-    test: 'graphql/csrf.test',
-    passes: [LOWEST, HIGHEST],
-  },
-  {
-    name: 'the cost of an operation is too low',
-    source: 'src/cost/operation-cost.ts',
-    replace: [
-      'export const evaluate = (formula: Formula, variables: VariableValues): number =>',
-      '$&\n  -1 + ',
-    ],
-    test: 'cost/oracle',
-    passes: [SLOW],
   },
   {
     name: 'a function that Node 26 has removed (SlowBuffer)',
@@ -106,46 +78,11 @@ const FAULTS = [
     passes: [NODE_24],
   },
   {
-    name: 'arguments with the prototype of graphql 16',
-    source: 'src/engine/input.ts',
-    replace: ['V17 ? () => Object.create(null) : () => ({})', '() => ({})'],
-    test: 'graphql/execution',
-    passes: [HIGHEST],
-  },
-  {
     name: 'a message of graphql 16',
     source: 'src/engine/completion-errors.ts',
     replace: ["V17 ? ', which is not a valid Object type name' : ''", "''"],
     test: 'engine/cases',
     passes: [HIGHEST],
-  },
-  {
-    name: 'the order of promises of graphql 16',
-    source: 'src/engine/promises.ts',
-    replace: ['V17 ? 0 : 1', '1'],
-    test: 'engine/fuzz',
-    passes: [HIGHEST],
-  },
-  {
-    name: 'graphql-js gets no context',
-    source: 'src/execution/graphql-js.ts',
-    replace: ['contextValue: inputs.contextValue', 'contextValue: undefined'],
-    test: 'graphql/variable-batching',
-    passes: [ENGINE_16, ENGINE_17],
-  },
-  {
-    name: 'graphql-js gets no root value',
-    source: 'src/execution/graphql-js.ts',
-    replace: ['rootValue: inputs.rootValue', 'rootValue: undefined'],
-    test: 'graphql/execution',
-    passes: [ENGINE_16, ENGINE_17],
-  },
-  {
-    name: 'graphql-js 17 gets no signal',
-    source: 'src/execution/graphql-js.ts',
-    replace: ['V17 ? inputs.signal : undefined', 'undefined'],
-    test: 'live/context',
-    passes: [ENGINE_17],
   },
 ];
 
