@@ -30,15 +30,15 @@ const BUDGETS = {
   graphql: 960,
   subscriptions: 960,
   server: 128,
-  pubsub: 212,
+  pubsub: 220,
   sources: 360,
   testing: 150,
   otel: 128,
-  inspect: 128,
+  inspect: 132,
   cache: 150,
   auth: 960,
   mcp: 1000,
-  postgres: 128,
+  postgres: 134,
   client: 2,
 };
 
