@@ -17,7 +17,8 @@ export function testFiles(patterns = []) {
     .sort();
 }
 
-function filesBelow(folder) {
+/** The files in a folder and its folders. Links are not followed: a test may have linked the whole package. */
+export function filesBelow(folder) {
   return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = `${folder}/${entry.name}`;
     if (!entry.isDirectory()) return path;

@@ -67,9 +67,8 @@ describe('npm test without the programs that tests start', () => {
     const names = programs.map(({ name }) => name);
     const everywhere = ['sh', 'bash', 'tar', 'cp', 'dd', 'mkfifo', 'touch', 'git', 'npm', 'mount', 'umount'];
     const modules = programs.flatMap((program) => program.modules ?? []);
-    const undeclared = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
-      .map((name) => `test/${name.replaceAll('\\', '/')}`)
-      .filter((file) => file.endsWith('.ts') && !file.includes('node_modules') && !modules.includes(file))
+    const undeclared = (evaluate("files.filesBelow('test')") as string[])
+      .filter((file) => file.endsWith('.ts') && !modules.includes(file))
       .flatMap((file) => {
         const text = readFileSync(join(root, file), 'utf8');
         const started = [...text.matchAll(/\b(?:spawn|execFile)(?:Sync)?\)?\(\s*'([\w-]+)'/g)];
