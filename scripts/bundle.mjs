@@ -134,8 +134,8 @@ function writePackages(root, folder) {
   const [, members] = /export const packages: Packages = (\{.*?\n\});/s.exec(source);
   const create =
     "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);\n";
-  writeFileSync(join(folder, 'packages.cjs'), `'use strict';\nexports.packages = ${members};\n`);
-  writeFileSync(join(folder, 'packages.mjs'), `${create}export const packages = ${members};\n`);
+  writeFileSync(join(folder, 'lib/packages.cjs'), `'use strict';\nexports.packages = ${members};\n`);
+  writeFileSync(join(folder, 'lib/packages.mjs'), `${create}export const packages = ${members};\n`);
 }
 
 /** Lets all chunks import that module. */

@@ -69,13 +69,12 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 describe('the tarball', () => {
   it('the tarball has the entries, their shared modules, their declarations and GraphiQL, and nothing else', () => {
     const names = ['index', ...SUBPATHS, 'client'];
-    const shared = ['http', 'static', 'server', 'graphql', 'cache', 'idempotency', 'pubsub', 'redis'];
+    const shared = ['http', 'static', 'server', 'graphql', 'cache', 'packages', 'pubsub'];
     const expected = ['mjs', 'cjs'].flatMap((extension) => [
       ...names.flatMap((name) => [`${name}.${extension}`, `${name}.d.${extension.replace('js', 'ts')}`]),
       ...shared.map((name) => `lib/${name}.${extension}`),
       // The helpers of the modules that are loaded on demand.
-      `rolldown-runtime.${extension}`,
-      ...(extension === 'cjs' ? [] : ['cli.mjs']),
+      ...(extension === 'cjs' ? ['rolldown-runtime.cjs'] : ['cli.mjs']),
       // Parts of the command, which an entry never loads.
       ...(extension === 'cjs'
         ? ['template.cjs']
@@ -163,7 +162,7 @@ describe('the modules that are loaded before their first use', () => {
     )) {
       if (specifier.startsWith('.')) importedBy(join(dirname(file), specifier), seen);
       // The functions that load packages later.
-      else if (specifier === '#packages') importedBy('packages.mjs', seen);
+      else if (specifier === '#packages') importedBy('lib/packages.mjs', seen);
       else if (!specifier.startsWith('node:')) seen.add(specifier);
     }
     return seen;
@@ -176,9 +175,9 @@ describe('the modules that are loaded before their first use', () => {
   });
 
   it.each([
-    ['static', ['lib/http.mjs', 'lib/static.mjs', 'packages.mjs', 'static.mjs']],
-    ['server', ['lib/http.mjs', 'lib/server.mjs', 'packages.mjs', 'server.mjs']],
-    ['inspect', ['inspect.mjs', 'lib/http.mjs', 'packages.mjs']],
+    ['static', ['lib/http.mjs', 'lib/packages.mjs', 'lib/static.mjs', 'static.mjs']],
+    ['server', ['lib/http.mjs', 'lib/packages.mjs', 'lib/server.mjs', 'server.mjs']],
+    ['inspect', ['inspect.mjs', 'lib/http.mjs', 'lib/packages.mjs']],
   ])('espalier/%s loads few files and no package when it is imported', (entry, files) => {
     expect([...importedBy(`${entry}.mjs`)].sort()).toEqual(files);
   });
@@ -187,8 +186,8 @@ describe('the modules that are loaded before their first use', () => {
     expect([...importedBy('otel.mjs')].sort()).toEqual([
       '@opentelemetry/api',
       'lib/http.mjs',
+      'lib/packages.mjs',
       'otel.mjs',
-      'packages.mjs',
     ]);
   });
 
@@ -222,7 +221,7 @@ describe('the modules that are loaded before their first use', () => {
   it('no ES module imports a module of Node, which would read all properties of it', () => {
     expect(modulesWith(/process\.getBuiltinModule\("node:http"\)/).length).toBeGreaterThan(3);
     // The tracer of Next.js finds the packages through this import. The properties of node:module are cheap to read.
-    expect(modulesWith(/^import\b[^'"]*['"]node:/m)).toEqual(['packages.mjs']);
+    expect(modulesWith(/^import\b[^'"]*['"]node:/m)).toEqual(['lib/packages.mjs']);
   });
 
   it.each(['module', 'commonjs'] as const)(
@@ -245,13 +244,13 @@ describe('the modules that are loaded before their first use', () => {
     expect(modulesWith(/[\u0100-\uffff]/)).toEqual([]);
   });
 
-  it('the CommonJS build of espalier/static loads four files', () => {
+  it('the CommonJS build of espalier/static loads few files', () => {
     const script = `require('${dist}/static.cjs'); console.log(JSON.stringify(Object.keys(require.cache)))`;
     const loaded = run(script, 'commonjs') as string[];
     expect(loaded.map((path) => path.split('/dist/').pop()).sort()).toEqual([
       'lib/http.cjs',
+      'lib/packages.cjs',
       'lib/static.cjs',
-      'packages.cjs',
       'rolldown-runtime.cjs',
       'static.cjs',
     ]);
