@@ -49,8 +49,9 @@ async function timers(admin: Redis): Promise<void> {
   const events = createPubSub<Events>({ redis: url, history: {}, heartbeat: 200 });
   const stream = events.subscribe('tick');
   await events.ready('tick');
-  const id = await admin.xadd('{espalier:tick}:events', '*', 'p', '0-0', 'e', '1');
-  await admin.set('{espalier:tick}:newest', id as string);
+  const newest = '{espalier:tick}:newest';
+  const id = await admin.xadd('{espalier:tick}:events', '*', 'p', (await admin.get(newest)) ?? '', 'e', '1');
+  await admin.set(newest, id as string);
   await stream.next();
   writeTimers();
   await events.close();
