@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { root } from './files.mjs';
 import { PASSES } from './passes.mjs';
 
-const [LOWEST, HIGHEST] = ['lowest', 'highest'].map((name) => passesOf(name));
+const [LOWEST, SLOW, HIGHEST] = ['lowest', 'slow', 'highest'].map((name) => passesOf(name));
 const [NODE_22, NODE_24] = passesOf('middle');
+const ENGINES = passesOf('engines');
 
 function passesOf(name) {
   const names = PASSES.filter(({ part }) => part === name).map((pass) => pass.name);
@@ -83,6 +84,84 @@ const FAULTS = [
     replace: ["V17 ? ', which is not a valid Object type name' : ''", "''"],
     test: 'engine/cases',
     passes: [HIGHEST],
+  },
+  {
+    name: 'the query string that Express 4 does not parse in an upgrade',
+    source: 'src/live/upgrade.ts',
+    replace: ["if (!('query' in req))", 'if (false)'],
+    test: 'live/upgrade.test',
+    passes: [LOWEST, HIGHEST, NODE_22, NODE_24],
+  },
+  {
+    name: 'zstd, which Node 20 does not have',
+    source: 'src/http/codings.ts',
+    replace: ['zstd: zstd &&', 'zstd: true &&'],
+    test: 'static/compress.test',
+    passes: [LOWEST],
+  },
+  {
+    name: 'the prototype of arguments in graphql 16',
+    source: 'src/engine/input.ts',
+    replace: [': () => ({});', ': () => Object.create(null);'],
+    test: 'engine/cases',
+    passes: [LOWEST],
+  },
+  {
+    name: 'the prototype of arguments in graphql 17',
+    source: 'src/engine/input.ts',
+    replace: ['? () => Object.create(null) :', '? () => ({}) :'],
+    test: 'engine/cases',
+    passes: [HIGHEST],
+  },
+  {
+    name: 'an execution that graphql 17 aborts',
+    source: 'src/engine/execute.ts',
+    replace: ['if (V17) rejectOnAbort(ex);', ''],
+    test: 'engine/interruptions',
+    passes: [HIGHEST],
+  },
+  {
+    name: 'the first error of a partial result of graphql-js',
+    source: 'src/execution/graphql-js.ts',
+    replace: ['settings.maxErrors) : result.errors;', 'settings.maxErrors) : result.errors.slice(1);'],
+    test: 'core/errors',
+    passes: ENGINES,
+  },
+  {
+    name: 'an operation with @defer that is not incremental, with the executor of graphql 17',
+    source: 'src/execution/graphql-js.ts',
+    replace: ['validateExecutionArgs({ ...args, document: stripped })', 'validateExecutionArgs(args)'],
+    test: 'graphql/incremental-cases',
+    passes: [ENGINES[1]],
+  },
+  {
+    name: 'each handler stays in memory',
+    source: 'src/graphql/handler.ts',
+    before: 'const kept: object[] = [];\n',
+    replace: [/export function createHandler\(.*\{\n/, '$&  kept.push(core);\n'],
+    test: 'graphql/handler-memory',
+    passes: [SLOW],
+  },
+  {
+    name: 'requests from other sites',
+    source: 'src/graphql/csrf.ts',
+    replace: ['return new HttpError(403', 'return void 0 as never; new HttpError(403'],
+    test: 'graphql/csrf-in-chromium',
+    passes: [SLOW],
+  },
+  {
+    name: 'an event of a history is read again',
+    source: 'src/pubsub/history.ts',
+    replace: ['events.slice(index, index + PAGE_LENGTH)', 'events.slice(index - 1, index + PAGE_LENGTH)'],
+    test: 'pubsub/memory',
+    passes: [LOWEST],
+  },
+  {
+    name: 'the channel of PostgreSQL',
+    source: 'src/postgres/transport.ts',
+    replace: ['`LISTEN ${statements.channel}`', '`LISTEN other`'],
+    test: 'postgres/transport',
+    passes: [LOWEST],
   },
 ];
 
