@@ -1,4 +1,4 @@
-/** @tags graphql engine */
+/** @tags graphql */
 import type { IncomingMessage } from 'node:http';
 import * as graphql from 'graphql';
 import {

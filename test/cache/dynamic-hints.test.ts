@@ -1,4 +1,4 @@
-/** @tags graphql engine */
+/** @tags graphql */
 import { createServer } from 'node:http';
 import { cacheControlFromInfo } from '@apollo/cache-control-types';
 import { type ExecutionArgs, execute, type GraphQLSchema } from 'graphql';

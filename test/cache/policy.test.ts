@@ -1,4 +1,4 @@
-/** @tags graphql engine */
+/** @tags graphql */
 import type { GraphQLObjectType } from 'graphql';
 import type { CacheControlOptions } from '../../middleware/index.ts';
 import { appOf, cacheControlOf, ENGINES, get, type Resolvers, schemaOf } from './service.ts';

@@ -1,4 +1,4 @@
-/** @tags graphql engine */
+/** @tags graphql */
 import { buildSchema, versionInfo } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';

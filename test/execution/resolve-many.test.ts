@@ -1,4 +1,4 @@
-/** @tags graphql engine */
+/** @tags graphql */
 import { makeExecutableSchema } from '@graphql-tools/schema';
 import { type ExecutionArgs, execute, GraphQLError, type GraphQLSchema, versionInfo } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP, type ResolveMany } from '../../middleware/graphql.ts';

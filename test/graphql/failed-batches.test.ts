@@ -1,4 +1,4 @@
-/** @tags graphql engine */
+/** @tags graphql */
 import { EventEmitter, once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { GraphQLError, GraphQLInt, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';

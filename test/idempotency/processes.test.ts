@@ -1,4 +1,4 @@
-/** @tags graphql */
+/** @tags once slow */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** @tags once */
+/** @tags once slow */
 // Clients of node-redis and iovalkey. Those of node-redis 5 are in test/neighbours.
 
 import { Redis as Valkey, Cluster as ValkeyCluster } from 'iovalkey';

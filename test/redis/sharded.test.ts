@@ -1,4 +1,4 @@
-/** @tags once */
+/** @tags once slow */
 // Clusters of node-redis 5 are in test/neighbours.
 
 import { Cluster } from 'ioredis';

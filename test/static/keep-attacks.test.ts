@@ -1,4 +1,4 @@
-/** @tags once */
+/** @tags once slow */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {

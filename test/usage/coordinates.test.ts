@@ -1,4 +1,4 @@
-/** @tags graphql engine */
+/** @tags graphql */
 import express from 'express';
 import fc from 'fast-check';
 import {

@@ -1,4 +1,4 @@
-/** @tags graphql engine */
+/** @tags graphql */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
