@@ -57,7 +57,7 @@ else await soak();
 
 async function serve(root) {
   const { staticFiles } = await import('../dist/static.mjs');
-  const files = staticFiles(root, { fallback: 'small0.txt', cache: { maxBytes: 4 << 20, maxEntries: 200 } });
+  const files = staticFiles(root, { fallback: 'small0.txt', cache: { maxBytes: 4 << 20 } });
   const server = createServer((req, res) =>
     files(req, res, (error) => {
       res.statusCode = error ? 500 : 404;

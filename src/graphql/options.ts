@@ -242,6 +242,8 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   allowBatchedHttpRequests: 'use batching: true',
   includeStacktraceInErrorResponses: 'responses never contain a stack; errors are reported to onError',
   hideSchemaDetailsFromClientErrors: 'use suggestions: false',
+  cache: 'use responseCache',
+  cacheControl: 'use httpCache',
   // Yoga
   maskedErrors: 'unexpected errors are always masked; change errors with formatError',
   graphqlEndpoint: "mount the handler: app.use('/graphql', graphqlHTTP(schema))",
@@ -255,11 +257,6 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   onSubscribe: 'use onOperation, context, validationRules or engine',
   // Express, body-parser and Fastify
   bodyLimit: BODY,
-  // Earlier names
-  cache: 'use responseCache',
-  cacheControl: 'use httpCache',
-  trustedOrigins: 'use allowedOrigins',
-  crossSiteReads: 'it was removed: reads of other sites that cannot see the response are refused',
   // mercurius
   persistedOperations: TRUSTED,
   // graphql-upload, graphql-depth-limit and graphql-armor

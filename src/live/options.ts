@@ -83,7 +83,7 @@ const limitRules: Rules<WithDefaults<SubscriptionLimits>> = {
 export const resolveLimits = (given: unknown): WithDefaults<SubscriptionLimits> =>
   resolveOptions({ ...SUBSCRIPTION_OPTIONS, within: 'limits' }, given, limitRules);
 
-/** Replacements for options of graphql-ws and subscriptions-transport-ws, and for earlier names. */
+/** Replacements for options of graphql-ws, subscriptions-transport-ws and ws. */
 export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   schema: 'pass the handler or the schema as the second argument: attachSubscriptions(server, handler)',
   server: 'pass the server as the first argument: attachSubscriptions(server, handler)',
@@ -93,13 +93,7 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   onSubscribe: 'use onOperation',
   onNext: 'use formatError of graphqlHTTP, or onOperation to add extensions',
   onComplete: 'use the channel espalier:graphql:stream-end of node:diagnostics_channel',
-  // Earlier names
-  maxOperations: 'use limits: { operations }',
-  maxOperationBytes: 'use limits: { operationBytes }',
   maxPayload: 'use limits: { messageBytes }',
-  maxBufferedBytes: 'use limits: { bufferedBytes }',
-  maxIdLength: 'it was removed: ids have at most 256 characters',
-  maxConnections: 'use limits: { connections }',
   connectionInitWaitTimeout: 'use limits: { initTimeout }',
 };
 

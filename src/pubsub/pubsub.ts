@@ -357,7 +357,7 @@ const RULES: Rules<Given> = {
 const REDIS = "use redis: a URL such as 'redis://localhost:6379', or a client";
 const POSTGRES = 'use transport: postgres(pool) of espalier/postgres';
 
-/** Replacements for options of other packages and for earlier names, for error messages. */
+/** Replacements for options of other packages, for error messages. */
 const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   host: REDIS,
   port: REDIS,
@@ -370,8 +370,6 @@ const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   pool: POSTGRES,
   postgres: POSTGRES,
   file: 'use history: { file }',
-  bufferSize: 'it is called "maxBufferedEvents"',
-  bufferBytes: 'it is called "maxBufferedBytes"',
 };
 
 /** The transports that belong to a pubsub. */

@@ -308,7 +308,6 @@ function resolveCompressOptions(given: boolean | CompressOptions): CompressSetti
     { ...STATIC_OPTIONS, within: 'compress' },
     given === true ? {} : given,
     COMPRESS_RULES,
-    REPLACED_COMPRESS_OPTIONS,
   );
   const codings = options.codings.filter((coding) => coding !== 'zstd' || 'zstdCompress' in zlib);
   const { dictionaries } = options;
@@ -414,10 +413,6 @@ const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   single: "use fallback: 'index.html'",
   prefix: "mount the middleware with app.use('/prefix', staticFiles(dir))",
 };
-
-/** Replacements for earlier names. */
-const REPLACED_CACHE_OPTIONS = { maxEntries: 'it was removed: maxBytes limits the files' };
-const REPLACED_COMPRESS_OPTIONS = { minBytes: 'it was removed: files from 1 KiB are compressed' };
 
 /** Options that stay as they are. */
 type Unchanged =
@@ -528,6 +523,5 @@ function resolveCacheOptions(given: false | StaticCacheOptions | undefined): Cac
     { ...STATIC_OPTIONS, within: 'cache' },
     given === false ? { maxBytes: 0 } : given,
     CACHE_RULES,
-    REPLACED_CACHE_OPTIONS,
   );
 }
