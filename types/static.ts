@@ -282,12 +282,4 @@ export interface CompressOptions {
    * @default 0.5
    */
   cpuShare?: number | undefined;
-  /**
-   * Whether immutable files whose name contains a hash are sent as the difference to an earlier version that
-   * the browser has (RFC 9842, `dcb` and `dcz`). `true` uses the versions in the served directory. Paths are those of
-   * directories with previous builds, which have the same structure; one that does not exist is ignored. Experimental.
-   * `dcz` needs Node 22.19 or 24.6, `dcb` Node 24.15.
-   * @default false
-   */
-  dictionaries?: boolean | string | readonly string[] | undefined;
 }

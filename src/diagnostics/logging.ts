@@ -246,14 +246,6 @@ export function noteServerWithoutSockets(): void {
   );
 }
 
-/** Logs, once per process, that this version of Node cannot compress with dictionaries. */
-export function noteNoDictionaries(version: string): void {
-  notice(
-    'dictionaries',
-    `option "compress.dictionaries" of staticFiles has no effect with Node ${version}: it needs Node 22.19 or later, or 24.6 or later`,
-  );
-}
-
 /** Writes a line to the debug output of one area; `%s`, `%j` and `%O` are replaced by the values. */
 type Logger = (format: string, ...values: readonly unknown[]) => void;
 

@@ -63,30 +63,30 @@ function strongMatch(a: string, b: string): boolean {
 /** Whether an `If-Match` list names `tag`: strong comparison. */
 export function listMatchesStrongly(list: string, tag: string): boolean {
   if (tag.startsWith('W/')) return false;
-  return findTag(list, (text, weak) => !weak && text === tag) !== undefined;
+  return hasTag(list, (text, weak) => !weak && text === tag);
 }
 
 /** Whether an `If-None-Match` list names `tag`: weak comparison. */
 export function listMatchesWeakly(list: string, tag: string): boolean {
   if (list === tag) return true;
   const wanted = opaque(tag);
-  return findTag(list, (text) => text === wanted) !== undefined;
+  return hasTag(list, (text) => text === wanted);
 }
 
 /**
- * Finds a tag of a list (RFC 9110 §8.8.3), without its weak prefix. Reads from quote to quote, since tags may contain
- * commas. Linear in the length of the list, however malformed it is.
+ * Whether a tag of a list (RFC 9110 §8.8.3), without its weak prefix, passes a test. Reads from quote to quote, since tags
+ * may contain commas. Linear in the length of the list, however malformed it is.
  */
-export function findTag(list: string, test: (text: string, weak: boolean) => boolean): string | undefined {
+function hasTag(list: string, test: (text: string, weak: boolean) => boolean): boolean {
   let open = list.indexOf('"');
   while (open >= 0) {
     const close = list.indexOf('"', open + 1);
-    if (close < 0) return undefined;
+    if (close < 0) return false;
     const text = list.slice(open, close + 1);
-    if (test(text, list.slice(open - 2, open) === 'W/')) return text;
+    if (test(text, list.slice(open - 2, open) === 'W/')) return true;
     open = list.indexOf('"', close + 1);
   }
-  return undefined;
+  return false;
 }
 
 const MONTHS = 'JanFebMarAprMayJunJulAugSepOctNovDec';

@@ -4,7 +4,6 @@ import { totalmem } from 'node:os';
 import { registerGauge } from '../diagnostics/stats.ts';
 import { formatHttpDate, type Validators } from '../http/conditions.ts';
 import type { CompressedCodings } from './compress.ts';
-import type { FileDeltas } from './dictionaries.ts';
 import type { Dependency } from './load.ts';
 import type { CacheSettings, StaticSettings } from './options.ts';
 import type { Page } from './pages.ts';
@@ -27,8 +26,6 @@ export interface LoadedFile {
   readonly precompressed: readonly Representation[];
   /** Codings that are created while the file is served; undefined without the option `compress`. */
   readonly createdCodings: CompressedCodings | undefined;
-  /** Codings with another version of the file as their dictionary; undefined for most files. */
-  readonly deltas: FileDeltas | undefined;
   /** The argument of the `setHeaders` option; undefined without the option. */
   readonly stats: Stats | undefined;
   /** Whether another write could leave the timestamps unchanged; the next request then reads the file again. */
@@ -66,8 +63,6 @@ export interface Metadata {
   /** The value of `Vary`, when the URL has several representations. */
   readonly vary: string | undefined;
   readonly acceptRanges: boolean;
-  /** The value of `Use-As-Dictionary` (RFC 9842 §2.1). */
-  readonly useAsDictionary?: string | undefined;
   /** The headers of the option `pages`; undefined for a file that it does not change. */
   readonly page?: HeaderList | undefined;
 }
@@ -115,7 +110,6 @@ export class Representation implements Validators {
     const { metadata } = this;
     const headers = bodyHeaders(metadata, metadata.size, metadata.type);
     this.#addHeaders304(headers);
-    if (metadata.useAsDictionary !== undefined) headers.push('Use-As-Dictionary', metadata.useAsDictionary);
     return headers;
   }
 

@@ -7,16 +7,14 @@ import { listMatchesWeakly } from '../http/conditions.ts';
 import { cacheByHeader, type EncodingWeights } from '../http/negotiation.ts';
 import { MAX_DELAY } from '../options/rules.ts';
 import { encodedRepresentation, type Representation } from './cache.ts';
-import { createDictionaries, type Dictionaries } from './dictionaries.ts';
 import { isCompressibleType } from './media-types.ts';
 import type { CompressSettings } from './options.ts';
-import type { RootDirectory } from './root.ts';
 
 // Tasks keep the path of a file, not its bytes.
 const MAX_QUEUED = 4096;
 
 /** The content of a file that may be compressed. */
-export interface FileContent {
+interface FileContent {
   /** The strong ETag of the bytes. */
   readonly etag: string;
   readonly size: number;
@@ -24,19 +22,12 @@ export interface FileContent {
   readonly read: () => Promise<Buffer | undefined>;
 }
 
-/** The compression of one content with one coding. */
-export interface Work {
-  readonly content: FileContent;
-  /** The share of the size that the result probably has. Used to check for room before the work. */
-  readonly expectedRatio: number;
-  /** The share of the size up to which the result is worth the work of the client. */
-  readonly maxRatio: number;
-  /** Returns the compressed bytes; undefined if there is no result, which is not stored. */
-  encode(bytes: Buffer): Promise<Buffer | undefined>;
-}
-
 /** Smaller files gain little: their headers are as large. */
 const MIN_BYTES = 1024;
+// The share of its size to which text compresses. Used to check for room before the work.
+const EXPECTED_RATIO = 0.3;
+// The share of the size up to which the result is worth the work of the client.
+const MAX_RATIO = 0.95;
 
 /**
  * Compresses each content once per coding, in the background, for all files of one middleware without precompressed copies.
@@ -44,20 +35,16 @@ const MIN_BYTES = 1024;
  */
 export class Compressor {
   readonly settings: CompressSettings;
-  /** Undefined without the option `compress.dictionaries`. */
-  readonly dictionaries: Dictionaries | undefined;
   readonly preferencesOf: (acceptEncoding: string) => Preferences;
   /** The least recently inserted results are first. */
   readonly #results = new Map<string, Stored>();
   readonly #queue: BackgroundQueue;
   #bytes = 0;
 
-  /** @param root - the directory of the files; undefined for those of a source */
-  constructor(settings: CompressSettings, root: RootDirectory | undefined) {
+  constructor(settings: CompressSettings) {
     this.settings = settings;
     this.preferencesOf = cacheByHeader((header) => parsePreferences(header, settings.codings));
     this.#queue = new BackgroundQueue({ share: settings.cpuShare, maxTasks: MAX_QUEUED });
-    this.dictionaries = root && createDictionaries(this, root);
   }
 
   accepts(type: string, size: number): boolean {
@@ -72,32 +59,25 @@ export class Compressor {
   }
 
   /** Returns the result for a key, which identifies its bytes; or undefined and queues the work. */
-  get(key: string, work: Work): CompressionResult | undefined {
+  get(key: string, content: FileContent, coding: Precompressed): CompressionResult | undefined {
     const result = this.getReady(key);
     // Without room, hot files would evict each other and be compressed again and again.
-    if (result === undefined && this.#makeRoom(OVERHEAD + Math.ceil(work.content.size * work.expectedRatio)))
-      this.schedule(key, () => this.#run(key, work));
+    if (result === undefined && this.#makeRoom(OVERHEAD + Math.ceil(content.size * EXPECTED_RATIO)))
+      this.#queue.add(key, () => this.#run(key, content, coding));
     return result;
   }
 
-  /** Runs a task in the background within the CPU budget, unless its key is queued already. */
-  schedule(key: string, task: Task): void {
-    this.#queue.add(key, task);
-  }
-
-  async #run(key: string, work: Work): Promise<number> {
-    const bytes = await work.content.read();
+  async #run(key: string, content: FileContent, coding: Precompressed): Promise<number> {
+    const bytes = await content.read();
     if (bytes === undefined) return 0;
     const startedAt = performance.now();
-    const encoded = await work.encode(bytes);
+    const encoded = await encodeInBackground(bytes, coding);
     const endedAt = performance.now();
-    if (encoded !== undefined) {
-      debug.static('compressed %s: %d to %d bytes', key, bytes.length, encoded.length);
-      const result = encoded.length <= bytes.length * work.maxRatio ? encoded : 'useless';
-      if (this.#makeRoom(sizeOf(result))) {
-        this.#results.set(key, { result, usedAt: endedAt });
-        this.#bytes += sizeOf(result);
-      }
+    debug.static('compressed %s: %d to %d bytes', key, bytes.length, encoded.length);
+    const result = encoded.length <= bytes.length * MAX_RATIO ? encoded : 'useless';
+    if (this.#makeRoom(sizeOf(result))) {
+      this.#results.set(key, { result, usedAt: endedAt });
+      this.#bytes += sizeOf(result);
     }
     return endedAt - startedAt;
   }
@@ -138,7 +118,6 @@ interface Candidate {
   /** Identifies the bytes in the compressor. */
   readonly key: string;
   readonly tag: string | undefined;
-  readonly work: Work;
 }
 
 /** The codings of one loaded file, which are compressed when a client first prefers them. */
@@ -195,9 +174,9 @@ export class CompressedCodings {
   #best({ preferred, identityWeight }: Preferences): Representation | undefined {
     const candidates = this.#list();
     for (const index of preferred) {
-      const { coding, tag, key, work } = candidates[index] as Candidate;
+      const { coding, tag, key } = candidates[index] as Candidate;
       const isBest = index === preferred[0];
-      const body = isBest ? this.#compressor.get(key, work) : this.#compressor.getReady(key);
+      const body = isBest ? this.#compressor.get(key, this.#content, coding) : this.#compressor.getReady(key);
       if (body !== undefined && body !== 'useless')
         return encodedRepresentation(this.#identity, coding, tag, body);
     }
@@ -213,18 +192,7 @@ export class CompressedCodings {
     const { etag, size } = this.#content;
     const id = encodingId(coding, levelFor(coding, size));
     const { tag } = this.#identity;
-    return {
-      coding,
-      key: `${etag.slice(1, -1)}-${id}`,
-      tag: tag && encodedTag(tag, id),
-      // Text compresses to about 0.3 of its size.
-      work: {
-        content: this.#content,
-        expectedRatio: 0.3,
-        maxRatio: 0.95,
-        encode: (bytes) => encodeInBackground(bytes, coding),
-      },
-    };
+    return { coding, key: `${etag.slice(1, -1)}-${id}`, tag: tag && encodedTag(tag, id) };
   }
 }
 

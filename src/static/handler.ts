@@ -56,7 +56,7 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
   if (settings.missing === 'throw' && isDirectory) assertPages(files, settings);
   else if (!isDirectory && settings.missing === 'allow') throw needsDirectory('missing');
   const cache = new FileCache(budgetFor(settings.cache));
-  const compressor = compressorFor(files, settings);
+  const compressor = settings.compress && new Compressor(settings.compress);
   const breaker = new CircuitBreaker();
   const etags = new BackgroundEtags(settings);
   const pages = settings.pages && new Pages(settings.pages, files, settings);
@@ -78,17 +78,6 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
   });
   const sender = isDirectory ? new DiskSender(breaker, new BufferPool(READ_BUFFER_BYTES)) : files;
   return createCacheHandler({ settings, cache, checker, etags, sender, load, pages, keep, listings });
-}
-
-/** Creates the compressor of the files that are compressed while they are served. */
-function compressorFor(
-  files: RootDirectory | SourceFiles,
-  { compress }: StaticSettings,
-): Compressor | undefined {
-  if (compress === undefined) return undefined;
-  if (files instanceof RootDirectory) return new Compressor(compress, files);
-  if (compress.dictionaries !== undefined) throw needsDirectory('compress.dictionaries');
-  return new Compressor(compress, undefined);
 }
 
 function keepFor(files: RootDirectory | SourceFiles, settings: StaticSettings): KeptFiles | undefined {

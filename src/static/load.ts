@@ -5,7 +5,6 @@ import { debug } from '../diagnostics/logging.ts';
 import { etagForCoding, type LoadedFile, type LoadResult, type Metadata, Representation } from './cache.ts';
 import { CompressedCodings, type Compressor } from './compress.ts';
 import { COPY_EXTENSIONS, compareCopy } from './copies.ts';
-import { dictionaryHeader, FileDeltas } from './dictionaries.ts';
 import { etagOfBytes } from './hash.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
@@ -34,7 +33,6 @@ const MAX_ATTEMPTS = 16;
 const MAX_EAGER_HASH_BYTES = 8 << 20;
 // Shared by all files without compressed copies.
 const NONE: readonly Representation[] = [];
-const NO_CODINGS = { createdCodings: undefined, deltas: undefined };
 const NO_VARIANTS = { variants: undefined, dependencies: [] };
 
 /** A path whose stat decided the result, with the version that was found; undefined: there was no file. */
@@ -189,11 +187,9 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
   const cacheControl = settings.cacheControl(filePath);
   const mayCompress = content.snapshot.contentEtag !== undefined && options.compressor?.accepts(type, size);
   const compressor = mayCompress === true ? options.compressor : undefined;
-  const useAsDictionary = compressor?.dictionaries && dictionaryHeader(filePath, cacheControl);
-  const encoding = compressor === undefined && copies.length === 0 ? undefined : 'Accept-Encoding';
-  const vary = useAsDictionary === undefined ? encoding : `${encoding}, Available-Dictionary`;
+  const vary = compressor === undefined && copies.length === 0 ? undefined : 'Accept-Encoding';
   const { acceptRanges } = settings;
-  const common = { type, cacheControl, vary, acceptRanges, useAsDictionary, page: page?.headers };
+  const common = { type, cacheControl, vary, acceptRanges, page: page?.headers };
   const snapshots = [snapshot, ...copies.map((copy) => copy.snapshot)];
   // Depends on the version that was read, not on that of the first stat: the file may have been replaced in
   // between.
@@ -206,7 +202,7 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
     page: page?.page,
     watched: page?.page,
     variants,
-    ...codingsOf(parts, content, uncompressed, compressor),
+    createdCodings: compressor && createdCodingsOf(parts, content, uncompressed, compressor),
     precompressed:
       copies.length === 0 ? NONE : copies.map((copy) => representationOf(copy, common, settings)),
     stats: snapshot.stats,
@@ -249,9 +245,9 @@ function representationOf(
   settings: StaticSettings,
   size: number = Number(version.size),
 ): Representation {
-  const { type, cacheControl, vary, acceptRanges, useAsDictionary, page } = common;
+  const { type, cacheControl, vary, acceptRanges, page } = common;
   return new Representation(
-    { coding, type, size, cacheControl, vary, acceptRanges, useAsDictionary, page },
+    { coding, type, size, cacheControl, vary, acceptRanges, page },
     { path, realPath, version, body },
     {
       tag: etag && etagForCoding(etag, coding),
@@ -469,25 +465,17 @@ interface CopySettings {
   readonly options: LoadOptions;
 }
 
-/** The codings of a file that are created while it is served. Files with compressed copies get no others but deltas. */
-function codingsOf(
-  { files, found, settings }: Parts,
+/** The codings of a file that are created while it is served; undefined for one with compressed copies. */
+function createdCodingsOf(
+  { files, settings }: Parts,
   { size, copies, page, snapshot: { contentEtag: etag } }: Content,
   identity: Representation,
-  compressor: Compressor | undefined,
-): Pick<LoadedFile, 'createdCodings' | 'deltas'> {
-  if (compressor === undefined || etag === undefined) return NO_CODINGS;
-  const { dictionaries } = compressor;
+  compressor: Compressor,
+): CompressedCodings | undefined {
+  if (copies.length > 0 || etag === undefined) return undefined;
   // A page is not in a file: it is compressed while it is in memory.
   const read = page ? async () => identity.body : () => readAgain(files, identity, settings, etag);
-  const content = { size, etag, read };
-  const hasDeltas = dictionaries !== undefined && identity.metadata.useAsDictionary !== undefined;
-  return {
-    createdCodings: copies.length > 0 ? undefined : new CompressedCodings(compressor, content, identity),
-    deltas: hasDeltas
-      ? new FileDeltas(compressor, dictionaries, found.filePath, content, identity)
-      : undefined,
-  };
+  return new CompressedCodings(compressor, { size, etag, read }, identity);
 }
 
 /** Reads a file again; undefined if its content has changed. */

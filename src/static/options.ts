@@ -280,25 +280,15 @@ export interface CompressSettings {
   readonly maxBytes: number;
   /** More than 0, at most 1. */
   readonly cpuShare: number;
-  /** Absolute paths of directories with previous builds; undefined if the option is off. */
-  readonly dictionaries: readonly string[] | undefined;
 }
 
 const isShare = (value: unknown): boolean => typeof value === 'number' && value > 0 && value <= 1;
 
-type Dictionaries = NonNullable<CompressOptions['dictionaries']>;
-type ResolvedCompressOptions = Omit<CompressSettings, 'dictionaries'> & { dictionaries: Dictionaries };
-
-const COMPRESS_RULES: Rules<ResolvedCompressOptions> = {
+const COMPRESS_RULES: Rules<CompressSettings> = {
   codings: rule(CODINGS, isListOf(isOneOf(...CODINGS)), "a list of 'br', 'zstd', 'gzip'"),
   maxFileBytes: bytes(8 * MIB, { from: 0 }),
   maxBytes: bytes(32 * MIB, { from: 0 }),
   cpuShare: rule(0.5, isShare, 'a number over 0 and at most 1'),
-  dictionaries: rule<Dictionaries>(
-    false,
-    isEither(isBoolean, isPath, isListOf(isPath)),
-    'a boolean, or the path of a directory with a previous build, or a list of such paths',
-  ),
 };
 
 /** Checks the `compress` option. Codings that this version of Node cannot create are left out. */
@@ -310,10 +300,7 @@ function resolveCompressOptions(given: boolean | CompressOptions): CompressSetti
     COMPRESS_RULES,
   );
   const codings = options.codings.filter((coding) => coding !== 'zstd' || 'zstdCompress' in zlib);
-  const { dictionaries } = options;
-  const previous =
-    typeof dictionaries === 'boolean' ? [] : [dictionaries].flat().map((path) => resolve(path));
-  return { ...options, codings, dictionaries: dictionaries === false ? undefined : previous };
+  return { ...options, codings };
 }
 
 /** The option `keep` after checks. */
@@ -465,7 +452,6 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
   const html = hasHtml(options);
   const named = [options.extensions || []].flat().map((extension) => `.${extension.replace(/^\./, '')}`);
   const cache = resolveCacheOptions(options.cache);
-  const keep = resolveKeepOptions(options.keep, mayBeImmutable(options));
   const isLimited = options.cache !== false && options.cache?.maxFileBytes !== undefined;
   return {
     ...options,
@@ -479,9 +465,9 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     possibleHashes: POSSIBLE_HASHES.get(options.cacheControl),
     extensions: options.cleanUrls ? [...new Set(['.html', ...named])] : named,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
-    compress: withKept(resolveCompressOptions(options.compress), keep),
+    compress: resolveCompressOptions(options.compress),
     pages: resolvePagesOptions(options.pages),
-    keep,
+    keep: resolveKeepOptions(options.keep, mayBeImmutable(options)),
     cache,
     rejectWindowsNames: process.platform === 'win32',
     maxEagerBodyBytes: isLimited ? cache.maxFileBytes : MIB / 4,
@@ -503,15 +489,6 @@ function hasHtml({ html, cleanUrls, listing, index, fallback, notFound }: Resolv
 function mayBeImmutable({ cacheControl, immutable }: ResolvedOptions): boolean {
   if (isString(cacheControl)) return Object.hasOwn(HASHED_FILES, cacheControl) || isImmutable(cacheControl);
   return cacheControl === true ? immutable !== false : cacheControl !== false;
-}
-
-/** Files of earlier builds are dictionaries for those that follow them. */
-function withKept(
-  compress: CompressSettings | undefined,
-  keep: KeepSettings | undefined,
-): CompressSettings | undefined {
-  if (keep === undefined || compress?.dictionaries === undefined) return compress;
-  return { ...compress, dictionaries: [...compress.dictionaries, keep.directory] };
 }
 
 function toUrlPath(path: string | undefined): string | undefined {

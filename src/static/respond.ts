@@ -32,7 +32,6 @@ import {
   type Metadata,
   type Representation,
 } from './cache.ts';
-import { isPublicAndImmutable } from './dictionaries.ts';
 import type { FileRequest } from './handler.ts';
 import { isCompressibleType } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
@@ -85,9 +84,9 @@ export function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | u
   // The bytes of a file with a Content-Encoding of other code are in this coding already.
   const representation = preset?.includes('content-encoding')
     ? file.uncompressed
-    : file.createdCodings === undefined && file.deltas === undefined
+    : file.createdCodings === undefined
       ? negotiateCoding(file, req.headers['accept-encoding'])
-      : selectCreated(request, file, preset);
+      : file.createdCodings.select(req, request.status !== 200 || preset?.includes('etag') === true);
   if (representation !== undefined) return sendRepresentation(request, representation, preset);
   addVary(res, 'Accept-Encoding');
   sendStatus(request, 406);
@@ -108,26 +107,6 @@ function warnOfRejection(cause: unknown): void {
   const reason = cause instanceof Error ? String(cause) : formatValue(cause);
   warnOfSystem(new Error(`the promise of the option "setHeaders" was rejected: ${reason}`, { cause }));
 }
-
-/** Selects among codings that are created while the file is served; undefined if the client accepts none. */
-function selectCreated(
-  { req, res, status }: FileRequest,
-  file: LoadedFile,
-  preset: PresetHeaders,
-): Representation | undefined {
-  const { createdCodings, deltas } = file;
-  const hasOtherEtag = status !== 200 || preset?.includes('etag') === true;
-  const mayHaveDelta = status === 200 && allowsDictionaries(res, preset);
-  const delta = mayHaveDelta ? deltas?.select(req, hasOtherEtag) : undefined;
-  if (delta !== undefined) return delta;
-  return createdCodings === undefined
-    ? negotiateCoding(file, req.headers['accept-encoding'])
-    : createdCodings.select(req, hasOtherEtag);
-}
-
-/** Whether the file is still public and immutable: other code may have set another `Cache-Control`. */
-const allowsDictionaries = (res: ServerResponse, preset: PresetHeaders): boolean =>
-  !preset?.includes('cache-control') || isPublicAndImmutable(String(res.getHeader('Cache-Control')));
 
 function sendRepresentation(
   request: FileRequest,
@@ -375,7 +354,6 @@ export function setResponseHeaders(
     const name = headers[i] as string;
     const value = headers[i + 1] as string;
     if (name === 'Vary') addVary(res, value);
-    else if (name === 'Use-As-Dictionary' && !allowsDictionaries(res, preset)) continue;
     else if (isFraming(name) || !preset.includes(name.toLowerCase())) res.setHeader(name, value);
   }
 }

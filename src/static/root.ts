@@ -539,7 +539,7 @@ class FileChunks implements AsyncIterable<Buffer> {
 }
 
 /** Stats a path and follows symbolic links; undefined when there is no file that may be served. */
-export function statOrUndefined(
+function statOrUndefined(
   path: string,
   onNotFound?: (error: Error) => void,
 ): Promise<BigIntStats | undefined> {

@@ -165,7 +165,7 @@ const FAMILIES = {
     ...files({ setHeaders: { 'x-a': 'b' } }, { setHeaders: null }),
     ...files({ compress: 'gzip' }, { compress: { codings: ['brotli'] } }, { compress: { cpuShare: 0 } }),
     ...files({ compress: { cpuShare: 2 } }, { compress: { maxBytes: -1 } }, { compress: { level: 4 } }),
-    ...files({ compress: { minBytes: 9 } }, { compress: { dictionaries: { previous: 'old' } } }),
+    ...files({ compress: { minBytes: 9 } }),
     // Options of express.static, sirv and other servers of files
     ...files(
       { maxage: '1d' },

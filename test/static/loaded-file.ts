@@ -32,7 +32,6 @@ export function loadedFile(
     variants: undefined,
     precompressed: [],
     createdCodings: undefined,
-    deltas: undefined,
     stats: undefined,
     isRacilyClean: false,
     changedAt: 0,
