@@ -1,6 +1,8 @@
 import type { AsyncResource } from 'node:async_hooks';
 import type { Stats } from 'node:fs';
 import { totalmem } from 'node:os';
+import type { LRUCache } from 'lru-cache';
+import { packages } from '../diagnostics/packages.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
 import { formatHttpDate, type Validators } from '../http/conditions.ts';
 import type { CompressedCodings } from './compress.ts';
@@ -287,7 +289,9 @@ export class CacheEntry {
   /** The number of requests, halved in each epoch of the memory budget. */
   uses = 0;
   epoch = 0;
-  /** The position in the memory budget; -1 without a file. */
+  /** How many files the memory budget had added when it last moved the entry to the end of its queue. */
+  movedAt = 0;
+  /** The position among the bodies in the memory budget. */
   slot = -1;
   /** Bytes that the memory budget counts for the file without its bodies, and for its bodies. */
   metadataBytes = 0;
@@ -317,10 +321,10 @@ const MIB = 1 << 20;
 // Metadata may take half of the budget, so that a crawler of many files leaves room for bodies.
 const METADATA_SHARE = 0.5;
 const MIN_METADATA_BYTES = 16 * MIB;
-// Entries that one search for a victim compares, and visits to find them.
-const SAMPLE = 16;
-const MAX_VISITS = 1024;
-// Requests per entry until the uses of all entries are halved.
+// Bodies that are visited to find those that another one replaces, and to find one for which there is no room any more.
+const MIN_VISITS = 16;
+const MAX_VISITS = 256;
+// Requests per file until the uses of all files are halved.
 const USES_PER_EPOCH = 8;
 const MIN_EPOCH = 4096;
 
@@ -331,20 +335,31 @@ const MIN_EPOCH = 4096;
  */
 export class MemoryBudget {
   readonly #maxBytes: number;
-  readonly #maxMetadataBytes: number;
-  readonly #entries: CacheEntry[] = [];
-  #seed = 1;
-  #metadataBytes = 0;
+  /** The files, with the bytes of their metadata. The package evicts those that were not requested for the longest time. */
+  readonly #files: LRUCache<CacheEntry, CacheEntry>;
+  /** The files with bodies, which searches visit in turn. To move each of them in a queue of the package costs five times as much. */
+  readonly #bodies: CacheEntry[] = [];
+  /** The position of the body that was visited last. */
+  #visited = 0;
   #bodyBytes = 0;
+  /** The number of files that were ever added. */
+  #added = 0;
   #epoch = 0;
   #usesInEpoch = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
-    this.#maxMetadataBytes = Math.max(maxBytes * METADATA_SHARE, MIN_METADATA_BYTES);
+    const { LRUCache: Files } = packages.lruCache();
+    this.#files = new Files({
+      maxSize: Math.floor(Math.max(maxBytes * METADATA_SHARE, MIN_METADATA_BYTES)),
+      sizeCalculation: (entry: CacheEntry) => entry.metadataBytes,
+      disposeAfter: (entry: CacheEntry, _key: CacheEntry, reason: string) => {
+        if (reason === 'evict') entry.owner.evict(entry);
+      },
+    });
     const read = () => ({
-      entries: this.#entries.length,
-      bytes: this.#metadataBytes + this.#bodyBytes,
+      entries: this.#files.size,
+      bytes: this.#files.calculatedSize + this.#bodyBytes,
       maxBytes,
     });
     registerGauge(this, { kind: 'files', read });
@@ -354,70 +369,52 @@ export class MemoryBudget {
   use(entry: CacheEntry): void {
     this.#age(entry);
     entry.uses++;
-    if (++this.#usesInEpoch < MIN_EPOCH + USES_PER_EPOCH * this.#entries.length) return;
+    // A file among the newest quarter need not be moved: without new files, requests move none.
+    if (this.#added - entry.movedAt > this.#files.size >> 2) {
+      entry.movedAt = this.#added;
+      this.#files.get(entry);
+    }
+    if (++this.#usesInEpoch < MIN_EPOCH + USES_PER_EPOCH * this.#files.size) return;
     this.#usesInEpoch = 0;
     this.#epoch++;
   }
 
   /** Adds an entry with a file; `metadataBytes` excludes the bodies. */
   add(entry: CacheEntry, metadataBytes: number): void {
-    entry.slot = this.#entries.push(entry) - 1;
     entry.metadataBytes = metadataBytes;
-    this.#metadataBytes += metadataBytes;
-    let victim: CacheEntry | undefined = entry;
-    while (this.#hasTooManyFiles() && victim !== undefined) {
-      victim = this.#leastUsed(entry, isAny);
-      victim?.owner.evict(victim);
-    }
+    entry.movedAt = ++this.#added;
+    this.#files.set(entry, entry);
     this.#shrinkBodies(entry);
   }
 
   /** Removes an entry with all its bytes. */
   remove(entry: CacheEntry): void {
-    this.#metadataBytes -= entry.metadataBytes;
-    this.releaseBodies(entry);
-    const last = this.#entries.pop() as CacheEntry;
-    if (last !== entry) {
-      this.#entries[entry.slot] = last;
-      last.slot = entry.slot;
-    }
-    entry.slot = -1;
+    this.#files.delete(entry);
+    this.#releaseBodies(entry);
   }
 
   /** Reserves memory for a body, if necessary by evicting less used ones; false if it should not be cached now. */
   reserveBody(entry: CacheEntry, bytes: number): boolean {
-    const missing = this.#bodyBytes + bytes - this.#maxBodyBytes();
-    if (missing > 0 && (bytes > this.#maxBodyBytes() || !this.#replaceBodies(entry, missing))) return false;
-    this.#count(entry, bytes);
-    return true;
-  }
-
-  #count(entry: CacheEntry, bytes: number): void {
+    const max = this.#maxBodyBytes();
+    const missing = this.#bodyBytes + bytes - max;
+    if (missing > 0 && (bytes > max || !this.#replaceBodies(entry, missing))) return false;
+    if (entry.bodyBytes === 0) entry.slot = this.#bodies.push(entry) - 1;
     entry.bodyBytes += bytes;
     this.#bodyBytes += bytes;
-  }
-
-  #hasTooManyFiles(): boolean {
-    return this.#metadataBytes > this.#maxMetadataBytes;
-  }
-
-  /** Returns the memory of the bodies of an entry. */
-  releaseBodies(entry: CacheEntry): void {
-    this.#bodyBytes -= entry.bodyBytes;
-    entry.bodyBytes = 0;
+    return true;
   }
 
   /** Bodies may use the memory that metadata does not use, and at least their share. */
   #maxBodyBytes(): number {
-    return Math.max(this.#maxBytes - this.#metadataBytes, this.#maxBytes * (1 - METADATA_SHARE));
+    return Math.max(this.#maxBytes - this.#files.calculatedSize, this.#maxBytes * (1 - METADATA_SHARE));
   }
 
   /** Evicts bodies when metadata has grown. */
   #shrinkBodies(except: CacheEntry): void {
     while (this.#bodyBytes > this.#maxBodyBytes()) {
-      const victim = this.#leastUsed(except, hasBody);
+      const victim = this.#leastUsed(except);
       if (victim === undefined) return;
-      this.dropBodies(victim);
+      this.#dropBodies(victim);
     }
   }
 
@@ -425,42 +422,50 @@ export class MemoryBudget {
   #replaceBodies(entry: CacheEntry, missing: number): boolean {
     this.#age(entry);
     let left = missing;
-    const visits = Math.min(this.#entries.length, SAMPLE + Math.ceil(missing / 4096));
+    const visits = Math.min(this.#bodies.length, MIN_VISITS + Math.ceil(missing / 4096));
     for (let i = 0; i < visits && left > 0; i++) {
-      const victim = this.#entryAtRandom();
-      if (victim === entry || !hasBody(victim) || victim.state !== 'idle') continue;
-      if (entry.uses <= 2 * victim.uses) continue;
+      const victim = this.#nextBody();
+      if (victim === entry || victim.state !== 'idle' || entry.uses <= 2 * victim.uses) continue;
       left -= victim.bodyBytes;
-      this.dropBodies(victim);
+      this.#dropBodies(victim);
     }
     return left <= 0;
   }
 
   /** Removes the bodies of an entry from memory. */
-  dropBodies(entry: CacheEntry): void {
+  #dropBodies(entry: CacheEntry): void {
     const { file } = entry;
     if (file !== undefined) dropBodies(file);
-    this.releaseBodies(entry);
+    this.#releaseBodies(entry);
     entry.wantsBodies = false;
   }
 
-  /** The least used of a few entries without waiting requests. */
-  #leastUsed(except: CacheEntry, isEligible: (entry: CacheEntry) => boolean): CacheEntry | undefined {
+  /** Returns the memory of the bodies of an entry. */
+  #releaseBodies(entry: CacheEntry): void {
+    if (entry.bodyBytes === 0) return;
+    this.#bodyBytes -= entry.bodyBytes;
+    entry.bodyBytes = 0;
+    const last = this.#bodies.pop() as CacheEntry;
+    if (last === entry) return;
+    this.#bodies[entry.slot] = last;
+    last.slot = entry.slot;
+  }
+
+  /** The first of the next bodies whose file was requested once, or the least used of them. */
+  #leastUsed(except: CacheEntry): CacheEntry | undefined {
     let least: CacheEntry | undefined;
-    let found = 0;
-    for (let visits = 0; visits < MAX_VISITS && found < SAMPLE; visits++) {
-      const candidate = this.#entryAtRandom();
-      if (candidate === except || candidate.state !== 'idle' || !isEligible(candidate)) continue;
-      found++;
+    for (let visits = Math.min(this.#bodies.length, MAX_VISITS); visits > 0; visits--) {
+      const candidate = this.#nextBody();
+      if (candidate === except || candidate.state !== 'idle') continue;
       if (least === undefined || candidate.uses < least.uses) least = candidate;
+      if (least.uses <= 1) break;
     }
     return least;
   }
 
-  /** Entries that were added one after the other are often equally hot, so a sample does not use neighbours. */
-  #entryAtRandom(): CacheEntry {
-    this.#seed = (Math.imul(this.#seed, 1_664_525) + 1_013_904_223) >>> 0;
-    const entry = this.#entries[Math.floor((this.#seed / 2 ** 32) * this.#entries.length)] as CacheEntry;
+  #nextBody(): CacheEntry {
+    this.#visited = this.#visited + 1 < this.#bodies.length ? this.#visited + 1 : 0;
+    const entry = this.#bodies[this.#visited] as CacheEntry;
     this.#age(entry);
     return entry;
   }
@@ -471,9 +476,6 @@ export class MemoryBudget {
     entry.epoch = this.#epoch;
   }
 }
-
-const isAny = (): boolean => true;
-const hasBody = ({ bodyBytes }: CacheEntry): boolean => bodyBytes > 0;
 
 const MAX_DEFAULT_BYTES = 256 * 1024 * 1024;
 const DEFAULT_SHARE = 1 / 8;
