@@ -9,7 +9,7 @@ import {
 } from 'node:http';
 import { Server as HttpsServer } from 'node:https';
 import { Socket } from 'node:net';
-import { type Duplex, Readable } from 'node:stream';
+import { type Duplex, duplexPair, Readable } from 'node:stream';
 import { setImmediate } from 'node:timers';
 import type { WebsocketHandler } from '../../types/subscriptions.ts';
 import type { InjectedConnection } from '../../types/testing.ts';
@@ -198,7 +198,7 @@ function fail(req: IncomingMessage, error: unknown): void {
   socket.destroy();
 }
 
-/** Bytes that one side may write before the other side reads, like the buffers of a kernel. */
+/** Bytes that one side may write before the other side reads, like the buffers of a kernel: half of them at each end. */
 const KERNEL_BUFFER = 256 * 1024;
 
 /** The members of the socket of a server that describe its client. */
@@ -209,9 +209,8 @@ interface Addresses {
 }
 
 /**
- * One end of a connection within the process. It extends Node's `Socket`, because servers and middleware use
- * its members. The chunks that it receives are delivered in later iterations of the event loop, as those of a
- * real connection.
+ * One end of a connection within the process: a stream of `duplexPair` with the members of Node's `Socket`, which servers and
+ * middleware use. The bytes that it receives are delivered in later iterations of the event loop, as those of a real connection.
  */
 class MemorySocket extends Socket {
   override readonly remoteAddress: string;
@@ -223,22 +222,23 @@ class MemorySocket extends Socket {
   override bytesWritten = 0;
   /** The error of the handler, which ends the exchange on this socket. */
   handlerError: { readonly error: unknown } | undefined;
+  readonly #stream: Duplex;
   #peer: MemorySocket = this;
-  /** The chunks that this end has received and not read; null marks their end. */
-  readonly #received: (Buffer | null)[] = [];
-  #receivedBytes = 0;
   #wantsData = true;
   #isScheduled = false;
-  /** Continues the write of the other end, which waits until this end has read. */
-  #resumePeer: (() => void) | undefined;
 
-  constructor({ remoteAddress, isEncrypted }: Addresses) {
+  constructor(stream: Duplex, { remoteAddress, isEncrypted }: Addresses) {
     super({ allowHalfOpen: true });
     const isIPv6 = remoteAddress.includes(':');
     this.remoteAddress = remoteAddress;
     this.remoteFamily = isIPv6 ? 'IPv6' : 'IPv4';
     this.localAddress = isIPv6 ? '::1' : '127.0.0.1';
     if (isEncrypted) Object.defineProperty(this, 'encrypted', { value: true });
+    this.#stream = stream;
+    stream.on('readable', () => this.#schedule());
+    stream.once('end', () => {
+      if (!this.destroyed) this.push(null);
+    });
   }
 
   connectTo(peer: MemorySocket): void {
@@ -247,7 +247,7 @@ class MemorySocket extends Socket {
 
   override _read(): void {
     this.#wantsData = true;
-    if (this.#received.length > 0) this.#schedule();
+    this.#schedule();
   }
 
   override _write(chunk: string | Uint8Array, encoding: BufferEncoding, done: Done): void {
@@ -259,14 +259,14 @@ class MemorySocket extends Socket {
   }
 
   override _final(done: Done): void {
-    this.#peer.#receive(null);
+    this.#stream.end();
     done();
   }
 
   override _destroy(error: Error | null, done: Done): void {
-    this.#peer.#receive(null);
-    this.#received.length = 0;
-    this.#resumePeer?.();
+    this.#stream.end();
+    // Drops what has arrived, for which the other end may wait.
+    this.#schedule();
     super._destroy(error, done);
   }
 
@@ -286,16 +286,8 @@ class MemorySocket extends Socket {
     }
     this.#touch();
     this.bytesWritten += bytes.length;
-    peer.#receive(bytes);
-    if (peer.#receivedBytes <= KERNEL_BUFFER) done();
-    else peer.#resumePeer = () => done(peer.destroyed ? brokenPipe() : null);
-  }
-
-  #receive(chunk: Buffer | null): void {
-    if (this.destroyed) return;
-    this.#received.push(chunk);
-    this.#receivedBytes += chunk?.length ?? 0;
-    this.#schedule();
+    if (this.#stream.write(bytes)) done();
+    else this.#stream.once('drain', () => done(peer.destroyed ? brokenPipe() : null));
   }
 
   #schedule(): void {
@@ -308,21 +300,14 @@ class MemorySocket extends Socket {
   }
 
   #deliver(): void {
-    while (this.#wantsData && !this.destroyed) {
-      const chunk = this.#received.shift();
-      if (chunk === undefined) break;
-      if (chunk !== null) {
-        this.#touch();
-        this.bytesRead += chunk.length;
-        this.#receivedBytes -= chunk.length;
-      }
-      // Nothing may follow the end, which both `end` and `destroy` of the other side send.
-      if (chunk !== null || !this.readableEnded) this.#wantsData = this.push(chunk);
+    while (this.#wantsData || this.destroyed) {
+      const bytes: Buffer | null = this.#stream.read();
+      if (bytes === null) return;
+      if (this.destroyed) continue;
+      this.#touch();
+      this.bytesRead += bytes.length;
+      this.#wantsData = this.push(bytes);
     }
-    if (this.#receivedBytes > KERNEL_BUFFER) return;
-    const resume = this.#resumePeer;
-    this.#resumePeer = undefined;
-    resume?.();
   }
 
   /** Restarts the timeout of the socket. */
@@ -344,8 +329,9 @@ function brokenPipe(): Error {
 
 /** Creates the two ends of a connection. */
 function connectInMemory(addresses: Addresses): { client: MemorySocket; server: MemorySocket } {
-  const client = new MemorySocket({ ...addresses, remoteAddress: '127.0.0.1' });
-  const server = new MemorySocket(addresses);
+  const [clientEnd, serverEnd] = duplexPair({ highWaterMark: KERNEL_BUFFER / 2 });
+  const client = new MemorySocket(clientEnd, { ...addresses, remoteAddress: '127.0.0.1' });
+  const server = new MemorySocket(serverEnd, addresses);
   client.connectTo(server);
   server.connectTo(client);
   return { client, server };
