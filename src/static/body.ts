@@ -13,9 +13,9 @@ import {
   toError,
   whenFirst,
 } from '../http/reply.ts';
-import type { Representation } from './cache.ts';
 import type { CircuitBreaker } from './check.ts';
 import type { FileRequest } from './handler.ts';
+import type { Representation } from './representation.ts';
 import {
   failResponse,
   isAborted,

@@ -1,9 +1,16 @@
 import { setImmediate } from 'node:timers';
-import type { CacheEntry, FileCache, Waiter } from './cache.ts';
-import { etagForCoding, isPopular, type LoadedFile, type LoadResult, type Representation } from './cache.ts';
+import {
+  type CacheEntry,
+  type FileCache,
+  isPopular,
+  type LoadedFile,
+  type LoadResult,
+  type Waiter,
+} from './cache.ts';
 import { etagOfFile } from './hash.ts';
 import type { Files, LoadOptions } from './load.ts';
 import type { StaticSettings } from './options.ts';
+import { etagForCoding, type Representation } from './representation.ts';
 import { openRealPath, sameContent, sameVersion } from './root.ts';
 
 // Checks per turn of the event loop, which take about a millisecond when they are synchronous.

@@ -6,9 +6,9 @@ import { encode, encodedTag, encodingId, type Preferences, parsePreferences } fr
 import { listMatchesWeakly } from '../http/conditions.ts';
 import { cacheByHeader, type EncodingWeights } from '../http/negotiation.ts';
 import { MAX_DELAY } from '../options/rules.ts';
-import { encodedRepresentation, type Representation } from './cache.ts';
 import { isCompressibleType } from './media-types.ts';
 import type { CompressSettings } from './options.ts';
+import { encodedRepresentation, type Representation } from './representation.ts';
 
 // Tasks keep the path of a file, not its bytes.
 const MAX_QUEUED = 4096;

@@ -2,7 +2,7 @@ import type { Stats } from 'node:fs';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { Precompressed } from '../../types/static.ts';
 import { debug } from '../diagnostics/logging.ts';
-import { etagForCoding, type LoadedFile, type LoadResult, type Metadata, Representation } from './cache.ts';
+import type { LoadedFile, LoadResult } from './cache.ts';
 import { CompressedCodings, type Compressor } from './compress.ts';
 import { COPY_EXTENSIONS, compareCopy } from './copies.ts';
 import { etagOfBytes } from './hash.ts';
@@ -10,6 +10,7 @@ import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import type { Pages, RenderedPage } from './pages.ts';
 import { mayBePage } from './path.ts';
+import { etagForCoding, type Metadata, Representation } from './representation.ts';
 import {
   etagOfVersion,
   type FileVersion,

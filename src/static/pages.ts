@@ -8,7 +8,7 @@ import { codeOf, type Headers, removeLifetime, writeReply } from '../http/reply.
 import { decodePart } from '../http/routing.ts';
 import { assertSync, isString, optionError, wrongReturnValue } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
-import type { HeaderList, LoadedFile } from './cache.ts';
+import type { LoadedFile } from './cache.ts';
 import type { FileRequest } from './handler.ts';
 import { etagOfBytes } from './hash.ts';
 import type { Dependency, Files } from './load.ts';
@@ -16,6 +16,7 @@ import { mediaTypeOf } from './media-types.ts';
 import { isImmutable, PAGES_SCOPE, type PageSettings, type StaticSettings } from './options.ts';
 import { segmentOf } from './path.ts';
 import { extendPolicy, type InlineSources, refusesAttributes } from './policy.ts';
+import type { HeaderList } from './representation.ts';
 import { warnOfSystem as warn } from './respond.ts';
 import { type FileVersion, versionId, withOpen } from './root.ts';
 import { walkFiles } from './tree.ts';

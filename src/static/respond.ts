@@ -25,17 +25,12 @@ import {
   writeReply,
 } from '../http/reply.ts';
 import { formatValue, isObject, isThenable } from '../options/rules.ts';
-import {
-  bodyHeaders,
-  type HeaderList,
-  type LoadedFile,
-  type Metadata,
-  type Representation,
-} from './cache.ts';
+import type { LoadedFile } from './cache.ts';
 import type { FileRequest } from './handler.ts';
 import { isCompressibleType } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import { requestedPath, segmentOf } from './path.ts';
+import { bodyHeaders, type HeaderList, type Metadata, type Representation } from './representation.ts';
 
 /** A range of the file, and the bytes that precede it in the response. */
 export interface Section extends ByteRange {

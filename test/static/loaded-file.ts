@@ -1,4 +1,5 @@
-import { type LoadedFile, Representation } from '../../src/static/cache.ts';
+import type { LoadedFile } from '../../src/static/cache.ts';
+import { Representation } from '../../src/static/representation.ts';
 
 /** Creates a loaded file of a size; with its body unless `isInMemory` is false. */
 export function loadedFile(
