@@ -28,15 +28,8 @@ import {
   sendPlanned,
   setResponseHeaders,
 } from './respond.ts';
-import {
-  closeInPool,
-  closeOnLoop,
-  isNotFoundError,
-  isStaleError,
-  type OpenFileVersion,
-  sameContent,
-  sameVersion,
-} from './root.ts';
+import { closeInPool, closeOnLoop, isNotFoundError, isStaleError } from './root.ts';
+import { type OpenFileVersion, sameContent, sameVersion } from './version.ts';
 
 // Files up to this size are read on the event loop, if they may be checked there: one read from the kernel's memory
 // costs less than a thread pool operation and its wake-ups.

@@ -11,7 +11,8 @@ import { etagOfFile } from './hash.ts';
 import type { Files, LoadOptions } from './load.ts';
 import type { StaticSettings } from './options.ts';
 import { etagForCoding, type Representation } from './representation.ts';
-import { openRealPath, sameContent, sameVersion } from './root.ts';
+import { openRealPath } from './root.ts';
+import { sameContent, sameVersion } from './version.ts';
 
 // Checks per turn of the event loop, which take about a millisecond when they are synchronous.
 const MAX_PER_TURN = 256;

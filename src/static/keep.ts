@@ -11,8 +11,9 @@ import { type LoadOptions, loadFile, type OpenedFile } from './load.ts';
 import { mediaTypeOf } from './media-types.ts';
 import { isImmutable, type KeepSettings, type StaticSettings } from './options.ts';
 import { warnOfSystem as warn } from './respond.ts';
-import { type FileVersion, RootDirectory, sameContent } from './root.ts';
+import { RootDirectory } from './root.ts';
 import { walkFiles } from './tree.ts';
+import { type FileVersion, sameContent } from './version.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
 const HOUR = DAY / 24;

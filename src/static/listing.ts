@@ -8,8 +8,8 @@ import type { Dependency, Files, FolderName } from './load.ts';
 import type { StaticSettings } from './options.ts';
 import { requestedPath } from './path.ts';
 import { isFinished, presetStatus, type RequestTriple, redirectToSlash, sendStatus } from './respond.ts';
-import { isRacilyClean } from './root.ts';
 import { isReachable, statNames, type TreeEntry } from './tree.ts';
+import { isRacilyClean } from './version.ts';
 
 // A longer list is cut: each entry costs a stat.
 const MAX_ENTRIES = 1000;

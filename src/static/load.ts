@@ -12,22 +12,24 @@ import type { Pages, RenderedPage } from './pages.ts';
 import { mayBePage } from './path.ts';
 import { etagForCoding, type Metadata, Representation } from './representation.ts';
 import {
-  etagOfVersion,
-  type FileVersion,
-  fileVersionOf,
   isNotFoundError,
   isPermissionError,
-  isRacilyClean,
   isStaleError,
-  lastModifiedOf,
   type NotFound,
   notFound,
-  type OpenFileVersion,
-  sameContent,
-  versionId,
   withOpen,
 } from './root.ts';
 import { findVariants } from './variants.ts';
+import {
+  etagOfVersion,
+  type FileVersion,
+  fileVersionOf,
+  isRacilyClean,
+  lastModifiedOf,
+  type OpenFileVersion,
+  sameContent,
+  versionId,
+} from './version.ts';
 
 const MAX_ATTEMPTS = 16;
 // Files up to this size are hashed before the first response, larger ones in the background.

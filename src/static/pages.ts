@@ -18,8 +18,9 @@ import { segmentOf } from './path.ts';
 import { extendPolicy, type InlineSources, refusesAttributes } from './policy.ts';
 import type { HeaderList } from './representation.ts';
 import { warnOfSystem as warn } from './respond.ts';
-import { type FileVersion, versionId, withOpen } from './root.ts';
+import { withOpen } from './root.ts';
 import { walkFiles } from './tree.ts';
+import { type FileVersion, versionId } from './version.ts';
 
 const PACKAGE = 'parse5-html-rewriting-stream';
 const CONFIG_ID = 'app-config';

@@ -1,5 +1,5 @@
 import { formatHttpDate, type Validators } from '../http/conditions.ts';
-import type { FileVersion } from './root.ts';
+import type { FileVersion } from './version.ts';
 
 /** Alternating header names and values, as `writeHead` accepts them. */
 export type HeaderList = readonly string[];

@@ -29,7 +29,8 @@ import { etagFromDigest } from './hash.ts';
 import type { Dependency, Files, FolderName, OpenedFile, PathStat } from './load.ts';
 import type { StreamPlan } from './respond.ts';
 import { isAborted, isFinished, sendOutOfResources, setResponseHeaders } from './respond.ts';
-import { type FileVersion, isNotFoundError } from './root.ts';
+import { isNotFoundError } from './root.ts';
+import type { FileVersion } from './version.ts';
 
 /** Whether the first argument of `staticFiles` is a source. Throws if a function is missing. */
 export function isSource(argument: unknown): argument is StaticSource {

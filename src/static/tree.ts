@@ -1,7 +1,7 @@
 import type { Files, FolderName } from './load.ts';
 import type { StaticSettings } from './options.ts';
 import { hasDotSegment, isServedName } from './path.ts';
-import type { FileVersion } from './root.ts';
+import type { FileVersion } from './version.ts';
 
 /** A file or folder that requests can reach. */
 export interface TreeEntry {

@@ -9,7 +9,8 @@ import {
 } from '../../src/http/conditions.ts';
 import { parseAcceptEncoding } from '../../src/http/negotiation.ts';
 import { BufferPool } from '../../src/static/body.ts';
-import { isRacilyClean, isStaleError, sameContent } from '../../src/static/root.ts';
+import { isStaleError } from '../../src/static/root.ts';
+import { isRacilyClean, sameContent } from '../../src/static/version.ts';
 import { storageError } from '../../src/uploads/files.ts';
 
 describe('entity tag lists', () => {

@@ -14,7 +14,8 @@ import { tmpdir } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
 import { CircuitBreaker } from '../../src/static/check.ts';
 import type { Dependency } from '../../src/static/load.ts';
-import { type FileVersion, isKernelCached, localDeviceOf, RootDirectory } from '../../src/static/root.ts';
+import { isKernelCached, localDeviceOf, RootDirectory } from '../../src/static/root.ts';
+import type { FileVersion } from '../../src/static/version.ts';
 import { bare, get, listen, makeFolder, raw } from './fixture.ts';
 
 const TMPFS = 0x01021994;
