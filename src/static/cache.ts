@@ -5,11 +5,10 @@ import type { LRUCache } from 'lru-cache';
 import { packages } from '../diagnostics/packages.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
 import type { CompressedCodings } from './compress.ts';
-import type { Dependency } from './load.ts';
+import type { Dependency, NotFound } from './files.ts';
 import type { CacheSettings, StaticSettings } from './options.ts';
 import type { Page } from './pages.ts';
 import type { Representation } from './representation.ts';
-import type { NotFound } from './root.ts';
 import type { Variant } from './variants.ts';
 
 /** A file with its headers and bodies, as the cache stores it. */

@@ -7,8 +7,9 @@ import {
   type LoadResult,
   type Waiter,
 } from './cache.ts';
+import type { Files } from './files.ts';
 import { etagOfFile } from './hash.ts';
-import type { Files, LoadOptions } from './load.ts';
+import type { LoadOptions } from './load.ts';
 import type { StaticSettings } from './options.ts';
 import { etagForCoding, type Representation } from './representation.ts';
 import { openRealPath } from './root.ts';

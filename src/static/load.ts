@@ -1,24 +1,17 @@
 import type { Stats } from 'node:fs';
-import type { MaybePromise } from '../../types/connect.ts';
 import type { Precompressed } from '../../types/static.ts';
 import { debug } from '../diagnostics/logging.ts';
 import type { LoadedFile, LoadResult } from './cache.ts';
 import { CompressedCodings, type Compressor } from './compress.ts';
 import { COPY_EXTENSIONS, compareCopy } from './copies.ts';
+import { type Dependency, type Files, type NotFound, notFound, type OpenedFile, withOpen } from './files.ts';
 import { etagOfBytes } from './hash.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import type { Pages, RenderedPage } from './pages.ts';
 import { mayBePage } from './path.ts';
 import { etagForCoding, type Metadata, Representation } from './representation.ts';
-import {
-  isNotFoundError,
-  isPermissionError,
-  isStaleError,
-  type NotFound,
-  notFound,
-  withOpen,
-} from './root.ts';
+import { isNotFoundError, isPermissionError, isStaleError } from './root.ts';
 import { findVariants } from './variants.ts';
 import {
   etagOfVersion,
@@ -26,7 +19,6 @@ import {
   fileVersionOf,
   isRacilyClean,
   lastModifiedOf,
-  type OpenFileVersion,
   sameContent,
   versionId,
 } from './version.ts';
@@ -37,68 +29,6 @@ const MAX_EAGER_HASH_BYTES = 8 << 20;
 // Shared by all files without compressed copies.
 const NONE: readonly Representation[] = [];
 const NO_VARIANTS = { variants: undefined, dependencies: [] };
-
-/** A path whose stat decided the result, with the version that was found; undefined: there was no file. */
-export interface Dependency {
-  readonly path: string;
-  readonly version: FileVersion | undefined;
-}
-
-/** What is at a path. Only regular files are opened: a FIFO would block a thread, and a device may never end. */
-export interface PathStat {
-  readonly kind: 'file' | 'directory' | 'other';
-  readonly version: FileVersion;
-}
-
-/** A name in a folder. What a link leads to may change without the folder. */
-export interface FolderName {
-  readonly name: string;
-  readonly kind: 'file' | 'directory';
-  readonly isLink: boolean;
-}
-
-/** Whether symbolic links may lead out of the root. */
-export type LinkSettings = Pick<StaticSettings, 'followSymlinks'>;
-
-/** The files that a middleware serves: those of a directory, or of a source. */
-export interface Files {
-  /** Returns the path for `stat` and `open` of a file, given as its URL path below the root. */
-  pathOf(filePath: string): string;
-  /** Returns undefined if there is nothing that may be served. */
-  stat(path: string, onNothing?: (error: Error) => void): Promise<PathStat | undefined>;
-  /** Opens a file that `stat` has found, unless it is outside the root. Undefined if the path has changed. */
-  open(
-    path: string,
-    version: FileVersion,
-    settings: LinkSettings,
-  ): Promise<OpenedFile | NotFound | undefined>;
-  /** Returns the names in a folder, given as its path below the root with a slash at the end; undefined without one. */
-  names(folder: string, settings: LinkSettings): Promise<readonly FolderName[] | undefined>;
-  /** Whether a path still leads to the same real path inside the root. */
-  resolvesTo(path: string, realPath: string, settings: LinkSettings): MaybePromise<boolean>;
-  /** Whether the event loop may check these paths itself. */
-  allowsSync(dependencies: readonly Dependency[]): boolean;
-  /** False if a path has changed, or if it cannot be checked on the event loop. */
-  isUnchangedSync(dependencies: readonly Dependency[]): boolean;
-  isUnchanged(dependencies: readonly Dependency[]): Promise<boolean>;
-}
-
-/** A file that was opened to be read. */
-export interface OpenedFile {
-  /** The path without symbolic links. */
-  readonly realPath: string;
-  /** False for a file of a source: without a hash, its ETag comes from its version. */
-  readonly isOnDisk: boolean;
-  /** The current version; undefined when it is not a regular file. */
-  version(): Promise<OpenFileVersion | undefined>;
-  /** The following return undefined when the file has become shorter. */
-  read(size: number): Promise<Buffer | undefined>;
-  hash(size: number): Promise<string | undefined>;
-  chunks(): AsyncIterable<Uint8Array> & { stop(): Promise<void> };
-  /** The argument of `setHeaders`. */
-  stats(): Promise<Stats>;
-  close(): void;
-}
 
 /** The settings for loading a file. */
 export interface LoadOptions {

@@ -9,16 +9,15 @@ import { decodePart } from '../http/routing.ts';
 import { assertSync, isString, optionError, wrongReturnValue } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import type { LoadedFile } from './cache.ts';
+import { type Dependency, type Files, withOpen } from './files.ts';
 import type { FileRequest } from './handler.ts';
 import { etagOfBytes } from './hash.ts';
-import type { Dependency, Files } from './load.ts';
 import { mediaTypeOf } from './media-types.ts';
 import { isImmutable, PAGES_SCOPE, type PageSettings, type StaticSettings } from './options.ts';
 import { segmentOf } from './path.ts';
 import { extendPolicy, type InlineSources, refusesAttributes } from './policy.ts';
 import type { HeaderList } from './representation.ts';
 import { warnOfSystem as warn } from './respond.ts';
-import { withOpen } from './root.ts';
 import { walkFiles } from './tree.ts';
 import { type FileVersion, versionId } from './version.ts';
 

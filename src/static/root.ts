@@ -21,8 +21,17 @@ import { noteProgramFiles, writeLog } from '../diagnostics/logging.ts';
 import { codeOf } from '../http/reply.ts';
 import { formatValue, optionError, wrongArgument } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
+import {
+  type Dependency,
+  type Files,
+  type FolderName,
+  type LinkSettings,
+  type NotFound,
+  notFound,
+  type OpenedFile,
+  type PathStat,
+} from './files.ts';
 import { etagOfFile, readAsync, readBytes } from './hash.ts';
-import type { Dependency, Files, FolderName, LinkSettings, OpenedFile, PathStat } from './load.ts';
 import type { StaticSettings } from './options.ts';
 import { type FileVersion, fileVersionOf, type OpenFileVersion, sameVersion } from './version.ts';
 
@@ -247,36 +256,6 @@ const fstatAsync = promisify(fstat);
 // writer.
 const NOFOLLOW = constants.O_NOFOLLOW ?? 0;
 const NONBLOCK = constants.O_NONBLOCK ?? 0;
-
-/** The URL path leads to no file that may be served. */
-export interface NotFound {
-  readonly kind: 'not-found';
-  /** The reason for the debug log; never sent to the client. */
-  readonly reason: string;
-  /** The error of the file system. */
-  readonly error?: Error | undefined;
-}
-
-export function notFound(reason: string, error?: Error): NotFound {
-  return { kind: 'not-found', reason, error };
-}
-
-/** Opens a file that a stat has found, and closes it after its use; undefined if it has moved or may not be served. */
-export async function withOpen<T>(
-  files: Pick<Files, 'open'>,
-  path: string,
-  version: FileVersion,
-  settings: LinkSettings,
-  use: (file: OpenedFile) => Promise<T>,
-): Promise<T | undefined> {
-  const file = await files.open(path, version, settings);
-  if (file === undefined || 'kind' in file) return undefined;
-  try {
-    return await use(file);
-  } finally {
-    file.close();
-  }
-}
 
 /** A file that was opened to be read. The operations are synchronous where they take microseconds. */
 export class ReadableFile implements OpenedFile {

@@ -24,9 +24,9 @@ import {
   wrongReturnValue,
 } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
+import type { Dependency, Files, FolderName, OpenedFile, PathStat } from './files.ts';
 import type { FileRequest } from './handler.ts';
 import { etagFromDigest } from './hash.ts';
-import type { Dependency, Files, FolderName, OpenedFile, PathStat } from './load.ts';
 import type { StreamPlan } from './respond.ts';
 import { isAborted, isFinished, sendOutOfResources, setResponseHeaders } from './respond.ts';
 import { isNotFoundError } from './root.ts';

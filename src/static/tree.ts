@@ -1,4 +1,4 @@
-import type { Files, FolderName } from './load.ts';
+import type { Files, FolderName } from './files.ts';
 import type { StaticSettings } from './options.ts';
 import { hasDotSegment, isServedName } from './path.ts';
 import type { FileVersion } from './version.ts';

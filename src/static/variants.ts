@@ -3,12 +3,12 @@ import type { Variant as VariantName } from '../../types/static.ts';
 import { acceptedTypes } from '../http/negotiation.ts';
 import { addVary } from '../http/reply.ts';
 import type { LoadedFile } from './cache.ts';
+import { type Dependency, type Files, withOpen } from './files.ts';
 import type { FileRequest } from './handler.ts';
-import type { Dependency, Files } from './load.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import { hasDotSegment, isServedName, requestedPath, segmentOf } from './path.ts';
-import { isPermissionError, withOpen } from './root.ts';
+import { isPermissionError } from './root.ts';
 
 /** A file beside another one that shows the same in another format. */
 export interface Variant {

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
 import { CircuitBreaker } from '../../src/static/check.ts';
-import type { Dependency } from '../../src/static/load.ts';
+import type { Dependency } from '../../src/static/files.ts';
 import { isKernelCached, localDeviceOf, RootDirectory } from '../../src/static/root.ts';
 import type { FileVersion } from '../../src/static/version.ts';
 import { bare, get, listen, makeFolder, raw } from './fixture.ts';
