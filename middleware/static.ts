@@ -1,6 +1,6 @@
 import { createHandler } from '../src/static/handler.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
-import { endWithout } from '../src/static/respond.ts';
+import { endWithout } from '../src/static/request.ts';
 import { resolveRoot } from '../src/static/root.ts';
 import { isSource, SourceFiles } from '../src/static/source.ts';
 import type { Middleware, NextFunction } from '../types/connect.ts';

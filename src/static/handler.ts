@@ -32,12 +32,11 @@ import {
   passThrough,
   type RequestTriple,
   redirectToSlash,
-  type StreamPlan,
-  sendFile,
   sendOutOfResources,
   sendStatus,
   sendUnavailable,
-} from './respond.ts';
+} from './request.ts';
+import { type StreamPlan, sendFile } from './respond.ts';
 import { assertPages, isPermissionError, RootDirectory } from './root.ts';
 import type { SourceFiles } from './source.ts';
 import { selectVariant } from './variants.ts';

@@ -11,7 +11,7 @@ import type { OpenedFile } from './files.ts';
 import { type LoadOptions, loadFile } from './load.ts';
 import { mediaTypeOf } from './media-types.ts';
 import { isImmutable, type KeepSettings, type StaticSettings } from './options.ts';
-import { warnOfSystem as warn } from './respond.ts';
+import { warnOfSystem as warn } from './request.ts';
 import { RootDirectory } from './root.ts';
 import { walkFiles } from './tree.ts';
 import { type FileVersion, sameContent } from './version.ts';

@@ -7,7 +7,8 @@ import type { Dependency, Files, FolderName } from './files.ts';
 import { etagOfBytes } from './hash.ts';
 import type { StaticSettings } from './options.ts';
 import { requestedPath } from './path.ts';
-import { isFinished, presetStatus, type RequestTriple, redirectToSlash, sendStatus } from './respond.ts';
+import { isFinished, type RequestTriple, redirectToSlash, sendStatus } from './request.ts';
+import { presetStatus } from './respond.ts';
 import { isReachable, statNames, type TreeEntry } from './tree.ts';
 import { isRacilyClean } from './version.ts';
 

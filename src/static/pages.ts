@@ -17,7 +17,7 @@ import { isImmutable, PAGES_SCOPE, type PageSettings, type StaticSettings } from
 import { segmentOf } from './path.ts';
 import { extendPolicy, type InlineSources, refusesAttributes } from './policy.ts';
 import type { HeaderList } from './representation.ts';
-import { warnOfSystem as warn } from './respond.ts';
+import { warnOfSystem as warn } from './request.ts';
 import { walkFiles } from './tree.ts';
 import { type FileVersion, versionId } from './version.ts';
 

@@ -1,7 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type OutgoingHttpHeaders, ServerResponse, STATUS_CODES } from 'node:http';
-import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
-import { createWarningLog, debug, writeLog } from '../diagnostics/logging.ts';
+import { type OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import {
   type ByteRange,
   checkPreconditions,
@@ -11,26 +9,19 @@ import {
   type Validators,
 } from '../http/conditions.ts';
 import { parseAcceptEncoding } from '../http/negotiation.ts';
-import {
-  addVary,
-  codeOf,
-  destroyIncomplete,
-  endWithBody,
-  errorName,
-  type Headers,
-  isAborted as isConnectionLost,
-  isWriteReplaced,
-  removeLifetime,
-  toError,
-  writeReply,
-} from '../http/reply.ts';
-import { formatValue, isObject, isThenable } from '../options/rules.ts';
+import { addVary, endWithBody, isWriteReplaced } from '../http/reply.ts';
+import { formatValue, isThenable } from '../options/rules.ts';
 import type { LoadedFile } from './cache.ts';
 import type { FileRequest } from './handler.ts';
 import { isCompressibleType } from './media-types.ts';
-import type { StaticSettings } from './options.ts';
-import { requestedPath, segmentOf } from './path.ts';
 import { bodyHeaders, type HeaderList, type Metadata, type Representation } from './representation.ts';
+import {
+  type RequestTriple,
+  removeContentHeaders,
+  removeFileHeaders,
+  sendStatus,
+  warnOfSystem,
+} from './request.ts';
 
 /** A range of the file, and the bytes that precede it in the response. */
 export interface Section extends ByteRange {
@@ -45,13 +36,6 @@ export interface StreamPlan {
   readonly sections: readonly Section[];
   /** The last bytes of a multipart body. */
   readonly tail: Buffer | undefined;
-}
-
-/** A request with its response and the `next` function. */
-export interface RequestTriple {
-  readonly req: ConnectRequest;
-  readonly res: ServerResponse;
-  readonly next: NextFunction;
 }
 
 /** The codings of middleware that compresses responses. */
@@ -312,17 +296,6 @@ function joinSections(sections: readonly Section[], tail: Buffer, file: Buffer):
   return Buffer.concat([...pieces, tail]);
 }
 
-/** Whether other code has responded or the client has disconnected. */
-export function isFinished(res: ServerResponse): boolean {
-  return res.headersSent || res.writableEnded || isAborted(res);
-}
-
-/** Passes an exception to the application. Destroys the response if its headers have been sent. */
-export function failResponse({ res, next }: RequestTriple, error: unknown): void {
-  if (res.headersSent) destroyIncomplete(res, error);
-  else next(toError(error));
-}
-
 /** Names of headers that earlier middleware has set, in lower case; undefined if the response is unchanged. */
 type PresetHeaders = readonly string[] | undefined;
 
@@ -353,17 +326,6 @@ export function setResponseHeaders(
   }
 }
 
-/** Removes what other code has set for the file, from an error. */
-function removeFileHeaders(res: ServerResponse): void {
-  removeLifetime(res);
-  res.removeHeader('Content-Disposition');
-}
-
-/** Removes headers that describe the file, from a response without it (RFC 9110 §15.4.5). */
-function removeContentHeaders(res: ServerResponse): void {
-  for (const name of ['Encoding', 'Language', 'Length', 'Range', 'Type']) res.removeHeader(`Content-${name}`);
-}
-
 /** Restores an earlier status and earlier headers of a response. */
 export function restoreHead(
   res: ServerResponse,
@@ -383,104 +345,3 @@ function writeHeaders(res: ServerResponse, status: number, headers: HeaderList, 
 function isFraming(name: string): boolean {
   return name === 'Content-Length' || name === 'Content-Range' || name === 'Content-Encoding';
 }
-
-/** The reason why a request gets no file. */
-export interface NotServed {
-  /** For the debug log; never sent to the client. */
-  readonly reason: string;
-  /** The status of the error for `next`; 404 by default. */
-  readonly status?: 400 | 403 | 404;
-  /** The error of the file system, if there is one. */
-  readonly error?: Error | undefined;
-}
-
-/** Calls `next()`. When `fallthrough` is false, it gets the error that express.static passes. */
-export function passThrough(request: RequestTriple, cause: NotServed, settings: StaticSettings): void {
-  debug.static('%s %j: %s', request.req.method, request.req.url, cause.reason);
-  if (settings.fallthrough) request.next();
-  else request.next(errorFor(cause));
-}
-
-/** The `next` of a server without a framework: a 404, or the status of the error. */
-export function endWithout(req: ConnectRequest, res: ServerResponse): NextFunction {
-  return (error) => {
-    if (res.headersSent) {
-      destroyIncomplete(res, error);
-      return;
-    }
-    const { status: given } = isObject(error) ? error : {};
-    const status = typeof given === 'number' && STATUS_CODES[given] !== undefined ? given : 500;
-    if (error !== undefined && status >= 500) writeLog('error', 'a request for a file failed', error);
-    sendStatus({ req, res }, error === undefined ? 404 : status);
-  };
-}
-
-/**
- * Creates an error with the members that `send` gives its errors: `status`, `statusCode` and `expose`, and
- * the message and `code` of the file system. Several requests may share a result, so each of them gets its
- * own error.
- */
-function errorFor({ status = 404, error }: NotServed): Error {
-  const message = error?.message ?? STATUS_CODES[status] ?? '';
-  const members = { status, statusCode: status, expose: error === undefined };
-  const passed = Object.assign(new Error(message), error, members);
-  // As in `http-errors`, which `send` uses: an error of the file system keeps its name.
-  const name = { value: errorName(status), configurable: true, writable: true };
-  return error === undefined ? Object.defineProperty(passed, 'name', name) : passed;
-}
-
-const SAFE_QUERY = /^\?[\x21-\x7e]*$/;
-
-/**
- * Redirects to the requested path with a slash; false if it has one already. The location is relative and consists of one
- * segment, so it cannot lead to another host, whatever the request line contains.
- */
-export function redirectToSlash(request: Pick<RequestTriple, 'req' | 'res'>): boolean {
-  const { url = '', originalUrl = url } = request.req;
-  const segment = segmentOf(requestedPath(request.req));
-  if (/^\.{0,2}$/.test(segment)) return false;
-  const query = originalUrl.includes('?') ? originalUrl.slice(originalUrl.indexOf('?')) : '';
-  const location = `./${encodeURIComponent(segment)}/${SAFE_QUERY.test(query) ? query : ''}`;
-  sendStatus(request, 301, { Location: location });
-  return true;
-}
-
-/** Responds with a status and its name as the body, which contains nothing from the request. */
-export function sendStatus(
-  { req, res }: Pick<RequestTriple, 'req' | 'res'>,
-  status: number,
-  headers: Headers = {},
-): void {
-  removeContentHeaders(res);
-  res.removeHeader('Content-Location');
-  if (status >= 400) removeFileHeaders(res);
-  const body = `${STATUS_CODES[status]}\n`;
-  const common = { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' };
-  writeReply(req, res, { status, headers: { ...common, ...headers }, body });
-}
-
-/** Responds with 503 when a file keeps changing: the client may retry soon. */
-export function sendUnavailable(request: Pick<RequestTriple, 'req' | 'res'>): void {
-  sendStatus(request, 503, { 'Retry-After': '1' });
-}
-
-/** Responds with 503 when descriptors or memory ran out, and warns the operator. */
-export function sendOutOfResources(request: Pick<RequestTriple, 'req' | 'res'>, error: unknown): void {
-  const reason = `clients get 503 because a file cannot be read (${codeOf(error)})`;
-  warnOfSystem(
-    new Error(`${reason}; raise the limit of open files (ulimit -n), or the memory of the process`),
-  );
-  sendUnavailable(request);
-}
-
-/** Whether the client has disconnected. In the HTTP/2 compatibility API the socket is then missing or destroyed. */
-export function isAborted(res: ServerResponse): boolean {
-  return isConnectionLost(res) || ('stream' in res && res.socket?.destroyed !== false);
-}
-
-/** Reports a problem of the system as a process warning. An equal message is repeated at most once a minute. */
-export const warnOfSystem: (error: Error) => void = createWarningLog({
-  owner: 'staticFiles',
-  type: 'StaticWarning',
-  code: 'ESPALIER_STATIC',
-});

@@ -27,8 +27,8 @@ import { STATIC_OPTIONS } from '../options/scopes.ts';
 import type { Dependency, Files, FolderName, OpenedFile, PathStat } from './files.ts';
 import type { FileRequest } from './handler.ts';
 import { etagFromDigest } from './hash.ts';
-import type { StreamPlan } from './respond.ts';
-import { isAborted, isFinished, sendOutOfResources, setResponseHeaders } from './respond.ts';
+import { isAborted, isFinished, sendOutOfResources } from './request.ts';
+import { type StreamPlan, setResponseHeaders } from './respond.ts';
 import { isNotFoundError } from './root.ts';
 import type { FileVersion } from './version.ts';
 
