@@ -14,9 +14,15 @@ import {
   whenFirst,
 } from '../http/reply.ts';
 import type { CircuitBreaker } from './check.ts';
-import type { FileRequest } from './handler.ts';
 import type { Representation } from './representation.ts';
-import { failResponse, isAborted, isFinished, type RequestTriple, sendOutOfResources } from './request.ts';
+import {
+  type FileRequest,
+  failResponse,
+  isAborted,
+  isFinished,
+  type RequestTriple,
+  sendOutOfResources,
+} from './request.ts';
 import { restoreHead, type Section, type StreamPlan, sendPlanned, setResponseHeaders } from './respond.ts';
 import { closeInPool, closeOnLoop, isNotFoundError, isStaleError } from './root.ts';
 import { type OpenFileVersion, sameContent, sameVersion } from './version.ts';

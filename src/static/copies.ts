@@ -3,9 +3,8 @@ import type { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import zlib, { type ZlibOptions } from 'node:zlib';
 import type { Precompressed } from '../../types/static.ts';
-import type { OpenedFile } from './files.ts';
+import type { OpenedFile, Snapshot } from './files.ts';
 import { etagFromDigest, etagOfBytes } from './hash.ts';
-import type { Snapshot } from './load.ts';
 
 /** Extensions of compressed copies. */
 export const COPY_EXTENSIONS: Readonly<Record<Precompressed, string>> = {

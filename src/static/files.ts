@@ -78,6 +78,18 @@ export interface OpenedFile {
   close(): void;
 }
 
+/** One version of a file, read while it did not change. */
+export interface Snapshot {
+  readonly version: FileVersion;
+  readonly body: Buffer | undefined;
+  readonly etag: string | undefined;
+  /** The ETag from the bytes, to identify the content for compression; undefined if they were not hashed. */
+  readonly contentEtag: string | undefined;
+  readonly modified: number | undefined;
+  readonly stats: Stats | undefined;
+  readonly isRacilyClean: boolean;
+}
+
 /** Opens a file that a stat has found, and closes it after its use; undefined if it has moved or may not be served. */
 export async function withOpen<T>(
   files: Pick<Files, 'open'>,

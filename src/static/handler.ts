@@ -25,6 +25,7 @@ import type { StaticSettings } from './options.ts';
 import { Pages } from './pages.ts';
 import { hasDotSegment, isNavigation, mayBePage, parseRequestPath, targetOf } from './path.ts';
 import {
+  type FileRequest,
   failResponse,
   isAborted,
   isFinished,
@@ -105,10 +106,10 @@ function createCacheHandler(context: ServeContext): StaticHandler {
       : nextHandler;
     if (!isRead) return refuseMethod({ req, res, next }, settings);
     if (pages !== undefined) pages.mount ??= mountOf(req);
-    if (cached?.isLiteral === true) return serve(new FileRequest(req, res, next, cached, context));
+    if (cached?.isLiteral === true) return serve(new CachedRequest(req, res, next, cached, context));
     const urlPath = acceptPath({ req, res, next }, settings);
     if (urlPath === undefined) return;
-    serve(new FileRequest(req, res, next, cache.getOrCreate(urlPath), context));
+    serve(new CachedRequest(req, res, next, cache.getOrCreate(urlPath), context));
   };
 }
 
@@ -161,7 +162,7 @@ interface ServeContext {
 }
 
 /** A request that is served from the cache. The coalescer calls `onChecked` after it has checked the entry. */
-export class FileRequest implements Waiter, RequestTriple {
+class CachedRequest implements Waiter, FileRequest {
   readonly req: ConnectRequest;
   readonly res: ServerResponse;
   readonly next: NextFunction;
@@ -171,7 +172,6 @@ export class FileRequest implements Waiter, RequestTriple {
   readonly asyncScope: AsyncResource = new AsyncResource('espalier');
   /** Whether the headers were sent before the request arrived. */
   readonly wasStarted: boolean;
-  /** The status of the response: 404 for the page of the option `notFound`, or a status that other code has set. */
   status = 200;
   /** The entry of the file whose variant is sent; undefined for all other files. */
   original: CacheEntry | undefined = undefined;
@@ -206,7 +206,7 @@ export class FileRequest implements Waiter, RequestTriple {
 const MAX_RETRIES = 40;
 
 /** Responds from the cache while the entry is fresh; otherwise checks the entry first. */
-function serve(request: FileRequest): void {
+function serve(request: CachedRequest): void {
   const { entry } = request;
   request.context.cache.use(entry);
   const isFresh = entry.freshUntil > 0 && entry.freshUntil > performance.now();
@@ -218,13 +218,13 @@ function serve(request: FileRequest): void {
  * Checks an entry together with all other requests for it. The coalescer then calls `onChecked`, which calls
  * `respond`.
  */
-function lookUp(request: FileRequest, entry: CacheEntry): void {
+function lookUp(request: CachedRequest, entry: CacheEntry): void {
   request.entry = entry;
   request.context.checker.check(request);
 }
 
 /** Responds with the result of a check. */
-function respond(request: FileRequest, error: unknown, result: LoadResult | undefined): void {
+function respond(request: CachedRequest, error: unknown, result: LoadResult | undefined): void {
   const { res, wasStarted } = request;
   if (wasStarted ? res.writableEnded || isAborted(res) : isFinished(res)) return;
   if (result === undefined) respondToError(request, error);
@@ -238,14 +238,14 @@ function respond(request: FileRequest, error: unknown, result: LoadResult | unde
 }
 
 /** Redirects to the folder. If the client has asked for one, middleware has removed its slash: then it is served here. */
-function respondWithFolder(request: FileRequest): void {
+function respondWithFolder(request: CachedRequest): void {
   if (redirectToSlash(request)) return;
   request.entry = request.context.cache.getOrCreate(`${request.entry.urlPath}/`);
   serve(request);
 }
 
 /** Sends the file whose variant has disappeared after it was selected. */
-function sendOriginal(request: FileRequest, original: CacheEntry): void {
+function sendOriginal(request: CachedRequest, original: CacheEntry): void {
   request.res.removeHeader('Content-Location');
   request.original = undefined;
   request.entry = original;
@@ -254,13 +254,13 @@ function sendOriginal(request: FileRequest, original: CacheEntry): void {
 
 const startedBeforeFile = (): Error => startedBefore('staticFiles cannot send the file');
 
-function respondToError(request: FileRequest, error: unknown): void {
+function respondToError(request: CachedRequest, error: unknown): void {
   if (isResourceError(error) && !request.wasStarted) sendOutOfResources(request, error);
   else request.next(toError(error));
 }
 
 /** Lists a folder without an index file, with the option `listing`. */
-function respondNotFound(request: FileRequest, cause: NotServed): void {
+function respondNotFound(request: CachedRequest, cause: NotServed): void {
   const { listings } = request.context;
   const { urlPath } = request.entry;
   if (listings === undefined || !urlPath.endsWith('/') || request.wasStarted) {
@@ -280,7 +280,7 @@ function respondNotFound(request: FileRequest, cause: NotServed): void {
 }
 
 /** Responds to page navigations with the fallback page, or with the page for 404 responses. */
-function respondWithPage(request: FileRequest, cause: NotServed): void {
+function respondWithPage(request: CachedRequest, cause: NotServed): void {
   const { settings, cache, keep } = request.context;
   if (keep?.isMissingScript(request.entry.urlPath) && !request.wasStarted) {
     // A page of an earlier build asks for it. No other answer is right, and a cache must not keep this one.
@@ -309,14 +309,14 @@ function respondWithPage(request: FileRequest, cause: NotServed): void {
 }
 
 /** Passes exceptions, for example of `setHeaders`, to the application's error handlers. */
-function respondWithFile(request: FileRequest, file: LoadedFile): void {
+function respondWithFile(request: CachedRequest, file: LoadedFile): void {
   if (request.wasStarted) {
     request.next(startedBeforeFile());
     return;
   }
   if (file.variants !== undefined && request.mayVary) {
     request.mayVary = false;
-    const variant = selectVariant(request, file);
+    const variant = selectVariant(request, file.variants, file.uncompressed.metadata.type);
     if (variant !== undefined) {
       request.original = request.entry;
       request.entry = request.context.cache.getOrCreate(variant.path);
@@ -346,7 +346,7 @@ function respondWithFile(request: FileRequest, file: LoadedFile): void {
 }
 
 /** Makes a page again whose body was evicted: no file has its bytes. */
-function makeAgain(request: FileRequest): void {
+function makeAgain(request: CachedRequest): void {
   const { entry, context } = request;
   context.cache.wantBodies(entry, context.settings);
   context.load(entry.urlPath, { isPopular: false }).then(
@@ -356,13 +356,13 @@ function makeAgain(request: FileRequest): void {
 }
 
 /** Whether a condition can be decided only when the file is hashed, which happens in the background. */
-function needsEtag({ req, context, hasWaitedForEtag }: FileRequest, file: LoadedFile): boolean {
+function needsEtag({ req, context, hasWaitedForEtag }: CachedRequest, file: LoadedFile): boolean {
   if (hasWaitedForEtag || !context.etags.isMissing(file)) return false;
   const names = ['if-match', 'if-none-match', 'if-range'] as const;
   return names.some((name) => String(req.headers[name] ?? '').includes('"'));
 }
 
-function waitForEtag(request: FileRequest, file: LoadedFile): void {
+function waitForEtag(request: CachedRequest, file: LoadedFile): void {
   const { res, context } = request;
   request.hasWaitedForEtag = true;
   const proceed = (): void => {
@@ -373,7 +373,7 @@ function waitForEtag(request: FileRequest, file: LoadedFile): void {
 }
 
 /** Checks the entry again after the file was replaced or moved between the check and the response. */
-function retry(request: FileRequest): void {
+function retry(request: CachedRequest): void {
   if (++request.retries > MAX_RETRIES) sendUnavailable(request);
   else {
     const entry = request.context.cache.getOrCreate(request.entry.urlPath);

@@ -1,10 +1,17 @@
-import type { Stats } from 'node:fs';
 import type { Precompressed } from '../../types/static.ts';
 import { debug } from '../diagnostics/logging.ts';
 import type { LoadedFile, LoadResult } from './cache.ts';
 import { CompressedCodings, type Compressor } from './compress.ts';
 import { COPY_EXTENSIONS, compareCopy } from './copies.ts';
-import { type Dependency, type Files, type NotFound, notFound, type OpenedFile, withOpen } from './files.ts';
+import {
+  type Dependency,
+  type Files,
+  type NotFound,
+  notFound,
+  type OpenedFile,
+  type Snapshot,
+  withOpen,
+} from './files.ts';
 import { etagOfBytes } from './hash.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
@@ -255,18 +262,6 @@ async function hasIndex(
     dependencies.push({ path, version: found?.version });
   }
   return false;
-}
-
-/** One version of a file, read while it did not change. */
-export interface Snapshot {
-  readonly version: FileVersion;
-  readonly body: Buffer | undefined;
-  readonly etag: string | undefined;
-  /** The ETag from the bytes, to identify the content for compression; undefined if they were not hashed. */
-  readonly contentEtag: string | undefined;
-  readonly modified: number | undefined;
-  readonly stats: Stats | undefined;
-  readonly isRacilyClean: boolean;
 }
 
 /** Reads one version of an open file, with its bytes when it is small; undefined when the file changed meanwhile. */

@@ -8,16 +8,14 @@ import { codeOf, type Headers, removeLifetime, writeReply } from '../http/reply.
 import { decodePart } from '../http/routing.ts';
 import { assertSync, isString, optionError, wrongReturnValue } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
-import type { LoadedFile } from './cache.ts';
 import { type Dependency, type Files, withOpen } from './files.ts';
-import type { FileRequest } from './handler.ts';
 import { etagOfBytes } from './hash.ts';
 import { mediaTypeOf } from './media-types.ts';
 import { isImmutable, PAGES_SCOPE, type PageSettings, type StaticSettings } from './options.ts';
 import { segmentOf } from './path.ts';
 import { extendPolicy, type InlineSources, refusesAttributes } from './policy.ts';
-import type { HeaderList } from './representation.ts';
-import { warnOfSystem as warn } from './request.ts';
+import type { HeaderList, Representation } from './representation.ts';
+import { type FileRequest, warnOfSystem as warn } from './request.ts';
 import { walkFiles } from './tree.ts';
 import { type FileVersion, versionId } from './version.ts';
 
@@ -371,7 +369,7 @@ export class Page {
   }
 
   /** Sends the page with a new nonce. Such a response has no validators, and no cache may store it. */
-  sendWithNonce({ req, res, status }: FileRequest, { uncompressed: { body, metadata } }: LoadedFile): void {
+  sendWithNonce({ req, res, status }: FileRequest, { body, metadata }: Representation): void {
     const nonce = this.#nonceFor(req, res);
     removeLifetime(res);
     const source = [`'nonce-${nonce}'`];

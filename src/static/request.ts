@@ -22,6 +22,15 @@ export interface RequestTriple {
   readonly next: NextFunction;
 }
 
+/** A request for a file, as the steps of its response see it. */
+export interface FileRequest extends RequestTriple {
+  /** What the cache knows about the URL path, or about the fallback page. */
+  readonly entry: { readonly urlPath: string; readonly isCheckedSync: boolean };
+  readonly context: { readonly settings: StaticSettings };
+  /** The status of the response: 404 for the page of the option `notFound`, or a status that other code has set. */
+  status: number;
+}
+
 /** Whether other code has responded or the client has disconnected. */
 export function isFinished(res: ServerResponse): boolean {
   return res.headersSent || res.writableEnded || isAborted(res);

@@ -12,10 +12,10 @@ import { parseAcceptEncoding } from '../http/negotiation.ts';
 import { addVary, endWithBody, isWriteReplaced } from '../http/reply.ts';
 import { formatValue, isThenable } from '../options/rules.ts';
 import type { LoadedFile } from './cache.ts';
-import type { FileRequest } from './handler.ts';
 import { isCompressibleType } from './media-types.ts';
 import { bodyHeaders, type HeaderList, type Metadata, type Representation } from './representation.ts';
 import {
+  type FileRequest,
   type RequestTriple,
   removeContentHeaders,
   removeFileHeaders,
@@ -59,7 +59,7 @@ export function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | u
   if (request.status === 404 && statusBefore === 200) removeFileHeaders(res);
   const preset = presetHeadersOf(res);
   if (res.statusCode !== 200 && request.status === 200) request.status = presetStatus(request, statusBefore);
-  if (file.page?.hasNonce === true) return void file.page.sendWithNonce(request, file);
+  if (file.page?.hasNonce === true) return void file.page.sendWithNonce(request, file.uncompressed);
   // The bytes of a file with a Content-Encoding of other code are in this coding already.
   const representation = preset?.includes('content-encoding')
     ? file.uncompressed

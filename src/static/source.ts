@@ -25,9 +25,8 @@ import {
 } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import type { Dependency, Files, FolderName, OpenedFile, PathStat } from './files.ts';
-import type { FileRequest } from './handler.ts';
 import { etagFromDigest } from './hash.ts';
-import { isAborted, isFinished, sendOutOfResources } from './request.ts';
+import { type FileRequest, isAborted, isFinished, sendOutOfResources } from './request.ts';
 import { type StreamPlan, setResponseHeaders } from './respond.ts';
 import { isNotFoundError } from './root.ts';
 import type { FileVersion } from './version.ts';

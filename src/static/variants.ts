@@ -2,12 +2,11 @@ import type { ConnectRequest } from '../../types/connect.ts';
 import type { Variant as VariantName } from '../../types/static.ts';
 import { acceptedTypes } from '../http/negotiation.ts';
 import { addVary } from '../http/reply.ts';
-import type { LoadedFile } from './cache.ts';
 import { type Dependency, type Files, withOpen } from './files.ts';
-import type { FileRequest } from './handler.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import { hasDotSegment, isServedName, requestedPath, segmentOf } from './path.ts';
+import type { FileRequest } from './request.ts';
 import { isPermissionError } from './root.ts';
 
 /** A file beside another one that shows the same in another format. */
@@ -33,7 +32,10 @@ export async function findVariants(
   files: Files,
   filePath: string,
   settings: StaticSettings,
-): Promise<{ readonly variants: LoadedFile['variants']; readonly dependencies: readonly Dependency[] }> {
+): Promise<{
+  readonly variants: readonly Variant[] | undefined;
+  readonly dependencies: readonly Dependency[];
+}> {
   const variants: Variant[] = [];
   const dependencies: Dependency[] = [];
   const original = mediaTypeOf(filePath);
@@ -87,11 +89,16 @@ async function isServed(
 /**
  * Selects the variant that a client names in `Accept` and prefers at least as much as the file. Adds the headers of the
  * negotiation to the response.
+ *
+ * @param type - the media type of the file
  */
-export function selectVariant({ req, res, entry }: FileRequest, file: LoadedFile): Variant | undefined {
-  const { variants = [], uncompressed } = file;
+export function selectVariant(
+  { req, res, entry }: FileRequest,
+  variants: readonly Variant[],
+  type: string,
+): Variant | undefined {
   addVary(res, 'Accept');
-  const best = bestOf(variants, essenceOf(uncompressed.metadata.type), req.headers.accept);
+  const best = bestOf(variants, essenceOf(type), req.headers.accept);
   if (best !== undefined) {
     const reference = referenceTo(best, req, entry.urlPath);
     if (reference !== undefined) res.setHeader('Content-Location', reference);

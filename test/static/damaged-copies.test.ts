@@ -2,7 +2,8 @@
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
 import { compareCopy } from '../../src/static/copies.ts';
-import { type Snapshot, takeSnapshot } from '../../src/static/load.ts';
+import type { Snapshot } from '../../src/static/files.ts';
+import { takeSnapshot } from '../../src/static/load.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
 import { openRealPath, type ReadableFile } from '../../src/static/root.ts';
 import { bare, get, listen, makeFolder, put } from './fixture.ts';
