@@ -1,4 +1,4 @@
-import { constants, fstat, fstatSync, open, openSync, read, readSync, type Stats } from 'node:fs';
+import { fstat, fstatSync, read, readSync, type Stats } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { basename, dirname } from 'node:path';
 import { setImmediate } from 'node:timers';
@@ -14,7 +14,7 @@ import {
   whenFirst,
 } from '../http/reply.ts';
 import type { CircuitBreaker } from './check.ts';
-import type { Representation } from './representation.ts';
+import { type OpenFile, openVersion, openVersionSync, readVersionSync } from './open-file.ts';
 import {
   type FileRequest,
   failResponse,
@@ -24,8 +24,8 @@ import {
   sendOutOfResources,
 } from './request.ts';
 import { restoreHead, type Section, type StreamPlan, sendPlanned, setResponseHeaders } from './respond.ts';
-import { closeInPool, closeOnLoop, isNotFoundError, isStaleError } from './root.ts';
-import { type OpenFileVersion, sameContent, sameVersion } from './version.ts';
+import { isNotFoundError, isStaleError } from './root.ts';
+import { type OpenFileVersion, sameContent } from './version.ts';
 
 // Files up to this size are read on the event loop, if they may be checked there: one read from the kernel's memory
 // costs less than a thread pool operation and its wake-ups.
@@ -471,81 +471,4 @@ export class BufferPool {
     const max = this.#inUse === 0 ? this.#capacity / 4 : this.#capacity - this.#inUse;
     if (this.#idle.length > max) this.#idle.length = Math.floor(max);
   }
-}
-
-/** An open file of a known version. */
-class OpenFile {
-  readonly fd: number;
-  readonly version: OpenFileVersion;
-  /** Whether the file is on a local disk, where `fstat` and `close` take microseconds. */
-  readonly isLocal: boolean;
-  #isClosed = false;
-
-  constructor(fd: number, version: OpenFileVersion, isLocal: boolean) {
-    this.fd = fd;
-    this.version = version;
-    this.isLocal = isLocal;
-  }
-
-  /** Closes the file once: the number of the descriptor may belong to another file afterwards. */
-  close(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    if (this.isLocal) closeOnLoop(this.fd);
-    else closeInPool(this.fd);
-  }
-}
-
-const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
-
-/** A file that was found inside the root. */
-type KnownFile = Pick<Representation, 'realPath' | 'version'>;
-
-/**
- * Opens a file in the thread pool, and checks that it still has the expected version. The callback receives
- * neither an error nor a file when the version differs.
- */
-function openVersion(
-  { realPath, version }: KnownFile,
-  done: (error: unknown, file?: OpenFile) => void,
-): void {
-  open(realPath, FLAGS, (openError, fd) => {
-    if (openError !== null) {
-      done(openError);
-      return;
-    }
-    fstat(fd, { bigint: true }, (error, stats) => {
-      if (error === null && sameVersion(version, stats)) {
-        done(undefined, new OpenFile(fd, stats, false));
-        return;
-      }
-      closeInPool(fd);
-      done(error ?? undefined);
-    });
-  });
-}
-
-/** Opens a file on the event loop. Returns undefined when the version differs. */
-function openVersionSync({ realPath, version }: KnownFile): OpenFile | undefined {
-  const fd = openSync(realPath, FLAGS);
-  try {
-    const stats = fstatSync(fd, { bigint: true });
-    if (sameVersion(version, stats)) return new OpenFile(fd, stats, true);
-  } catch (error) {
-    closeOnLoop(fd);
-    throw error;
-  }
-  closeOnLoop(fd);
-  return undefined;
-}
-
-/** Fills a buffer with the start of a file on the event loop. Returns false when the file changed meanwhile. */
-function readVersionSync({ fd, version }: OpenFile, body: Buffer): boolean {
-  let filled = 0;
-  while (filled < body.length) {
-    const bytesRead = readSync(fd, body, filled, body.length - filled, filled);
-    if (bytesRead === 0) return false;
-    filled += bytesRead;
-  }
-  return sameContent(version, fstatSync(fd, { bigint: true }));
 }

@@ -8,8 +8,8 @@ import {
   type Waiter,
 } from './cache.ts';
 import type { Files } from './files.ts';
-import { etagOfFile } from './hash.ts';
 import type { LoadOptions } from './load.ts';
+import { etagOfFile } from './open-file.ts';
 import type { StaticSettings } from './options.ts';
 import { etagForCoding, type Representation } from './representation.ts';
 import { openRealPath } from './root.ts';

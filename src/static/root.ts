@@ -1,14 +1,8 @@
 import {
   type BigIntStats,
-  close,
-  closeSync,
-  constants,
   existsSync,
   fstat,
-  fstatSync,
-  open,
   readlinkSync,
-  type Stats,
   stat,
   statfsSync,
   statSync,
@@ -28,12 +22,11 @@ import {
   type LinkSettings,
   type NotFound,
   notFound,
-  type OpenedFile,
   type PathStat,
 } from './files.ts';
-import { etagOfFile, readAsync, readBytes } from './hash.ts';
+import { openOrUndefined, ReadableFile } from './open-file.ts';
 import type { StaticSettings } from './options.ts';
-import { type FileVersion, fileVersionOf, type OpenFileVersion, sameVersion } from './version.ts';
+import { type FileVersion, fileVersionOf, sameVersion } from './version.ts';
 
 /** Checks the `dir` argument. The directory must exist when the middleware is created, unless `missing` is 'allow'. */
 export function resolveRoot(dir: unknown, { missing }: Pick<StaticSettings, 'missing'>): RootDirectory {
@@ -249,69 +242,6 @@ async function leadsInside(root: RootDirectory, path: string, settings: LinkSett
   return typeof realPath === 'string';
 }
 
-const openAsync = promisify(open);
-const fstatAsync = promisify(fstat);
-
-// Windows has neither flag. With O_NONBLOCK, opening a FIFO that has replaced the file does not wait for a
-// writer.
-const NOFOLLOW = constants.O_NOFOLLOW ?? 0;
-const NONBLOCK = constants.O_NONBLOCK ?? 0;
-
-/** A file that was opened to be read. The operations are synchronous where they take microseconds. */
-export class ReadableFile implements OpenedFile {
-  readonly isOnDisk = true;
-  readonly fd: number;
-  /** The path without symbolic links. */
-  readonly realPath: string;
-  readonly #isLocal: boolean;
-
-  constructor(fd: number, realPath: string, { isLocal }: { readonly isLocal: boolean }) {
-    this.fd = fd;
-    this.realPath = realPath;
-    this.#isLocal = isLocal;
-  }
-
-  /** The current version; undefined when it is not a regular file. */
-  async version(): Promise<OpenFileVersion | undefined> {
-    const stats = this.#isLocal
-      ? fstatSync(this.fd, { bigint: true })
-      : await fstatAsync(this.fd, { bigint: true });
-    return stats.isFile() ? stats : undefined;
-  }
-
-  read(size: number): Promise<Buffer | undefined> {
-    return readBytes(this.fd, size);
-  }
-
-  hash(size: number): Promise<string | undefined> {
-    return etagOfFile(this.fd, size);
-  }
-
-  chunks(): FileChunks {
-    return new FileChunks(this.fd);
-  }
-
-  stats(): Promise<Stats> {
-    return fstatAsync(this.fd);
-  }
-
-  close(): void {
-    if (this.#isLocal) closeOnLoop(this.fd);
-    else closeInPool(this.fd);
-  }
-}
-
-// Errors of `close` are ignored: the descriptor is freed even then.
-export function closeInPool(fd: number): void {
-  close(fd, () => {});
-}
-
-export function closeOnLoop(fd: number): void {
-  try {
-    closeSync(fd);
-  } catch {}
-}
-
 /** Opens a path without symbolic links below the root, which needs no separate resolution; undefined for other paths. */
 async function openLiteral(
   root: RootDirectory,
@@ -347,16 +277,6 @@ async function openIf(
   return isKept ? file : undefined;
 }
 
-async function openOrUndefined(path: string): Promise<number | undefined> {
-  try {
-    return await openAsync(path, constants.O_RDONLY | NONBLOCK | NOFOLLOW);
-  } catch (error) {
-    // ELOOP and EMLINK: the last segment has become a link; ENOENT and ENOTDIR: it was deleted or moved.
-    if (['ELOOP', 'EMLINK', 'ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '')) return undefined;
-    throw error;
-  }
-}
-
 /** Returns the path of an open file; Linux reads it without access to a disk. */
 function descriptorPath(fd: number): string | undefined {
   if (process.platform !== 'linux') return undefined;
@@ -372,6 +292,8 @@ async function literalPath(root: RootDirectory, path: string): Promise<string> {
   const realRoot = root.cachedRealPath() ?? (await root.resolve());
   return withSeparator(realRoot) + root.relative(path);
 }
+
+const fstatAsync = promisify(fstat);
 
 async function isOpenAt(fd: number, realPath: string, actual: string | undefined): Promise<boolean> {
   // A file that was deleted after it was opened was still at this path when it was opened.
@@ -481,38 +403,6 @@ export function localDeviceOf(directory: string): bigint | undefined {
     return statSync(directory, { bigint: true }).dev;
   } catch {
     return undefined;
-  }
-}
-
-// Bytes of one read.
-const CHUNK = 64 * 1024;
-
-/** The bytes of an open file. A `ReadStream` would close the descriptor when the pipeline fails. */
-class FileChunks implements AsyncIterable<Buffer> {
-  readonly #fd: number;
-  #isStopped = false;
-  #lastRead: Promise<unknown> = Promise.resolve();
-
-  constructor(fd: number) {
-    this.#fd = fd;
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
-    for (let position = 0; !this.#isStopped; ) {
-      const buffer = Buffer.allocUnsafeSlow(CHUNK);
-      const reading = readAsync(this.#fd, buffer, 0, CHUNK, position);
-      this.#lastRead = reading.catch(() => undefined);
-      const bytesRead = await reading;
-      if (bytesRead === 0) return;
-      position += bytesRead;
-      yield buffer.subarray(0, bytesRead);
-    }
-  }
-
-  /** Resolves when the descriptor is not used any more. */
-  async stop(): Promise<void> {
-    this.#isStopped = true;
-    await this.#lastRead;
   }
 }
 

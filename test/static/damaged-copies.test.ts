@@ -4,8 +4,9 @@ import { staticFiles } from '../../middleware/static.ts';
 import { compareCopy } from '../../src/static/copies.ts';
 import type { Snapshot } from '../../src/static/files.ts';
 import { takeSnapshot } from '../../src/static/load.ts';
+import type { ReadableFile } from '../../src/static/open-file.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
-import { openRealPath, type ReadableFile } from '../../src/static/root.ts';
+import { openRealPath } from '../../src/static/root.ts';
 import { bare, get, listen, makeFolder, put } from './fixture.ts';
 
 const settings = resolveStaticOptions({ precompressed: true });
