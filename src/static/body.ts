@@ -14,7 +14,7 @@ import {
   whenFirst,
 } from '../http/reply.ts';
 import type { CircuitBreaker } from './check.ts';
-import { type OpenFile, openVersion, openVersionSync, readVersionSync } from './open-file.ts';
+import { type OpenVersion, openVersion, openVersionSync, readVersionSync } from './open-file.ts';
 import {
   type FileRequest,
   failResponse,
@@ -61,9 +61,9 @@ export class DiskSender {
       this.#sendSync(request, plan, now, retry);
       return;
     }
-    openVersion(plan.representation, (error, file) => {
-      if (isFinished(request.res)) file?.close();
-      else if (file !== undefined) this.#stream(request, plan, file, retry);
+    openVersion(plan.representation, (error, opened) => {
+      if (isFinished(request.res)) opened?.file.close();
+      else if (opened !== undefined) this.#stream(request, plan, opened, retry);
       else settleFailure(request, error, retry);
     });
   }
@@ -74,25 +74,25 @@ export class DiskSender {
    */
   #sendSync(request: FileRequest, plan: StreamPlan, startedAt: number, retry: () => void): void {
     const { representation } = plan;
-    let file: OpenFile | undefined;
+    let opened: OpenVersion | undefined;
     let memory: BodyMemory | undefined;
     let isRead = false;
     try {
-      file = openVersionSync(representation);
-      memory = file && this.#acquire(request.res, plan);
-      if (file !== undefined && memory !== undefined) isRead = readVersionSync(file, memory.body);
+      opened = openVersionSync(representation);
+      memory = opened && this.#acquire(request.res, plan);
+      if (opened !== undefined && memory !== undefined) isRead = readVersionSync(opened, memory.body);
       this.breaker.record(startedAt, performance.now());
-      if (file !== undefined && memory === undefined) {
-        this.#stream(request, plan, file, retry);
+      if (opened !== undefined && memory === undefined) {
+        this.#stream(request, plan, opened, retry);
         return;
       }
     } catch (error) {
       memory?.release?.();
-      file?.close();
+      opened?.file.close();
       settleFailure(request, error, retry);
       return;
     }
-    file?.close();
+    opened?.file.close();
     if (memory !== undefined && isRead) sendRead(request, plan, memory);
     else {
       memory?.release?.();
@@ -115,7 +115,7 @@ export class DiskSender {
   }
 
   /** Sends the headers and streams the body from an open file, which is closed in every case. */
-  #stream(request: FileRequest, plan: StreamPlan, file: OpenFile, retry: () => void): void {
+  #stream(request: FileRequest, plan: StreamPlan, opened: OpenVersion, retry: () => void): void {
     const { res, next } = request;
     const { status, headers, sections, tail } = plan;
     const head = { status: res.statusCode, headers: res.getHeaders() };
@@ -124,18 +124,18 @@ export class DiskSender {
       if (error === undefined) retry();
       else next(error);
     };
-    const stream = (): void => new FileStream(file, plan, res, this, onNothingSent).start();
+    const stream = (): void => new FileStream(opened, plan, res, this, onNothingSent).start();
     const [section] = sections;
     const takesSeveralReads =
       tail === undefined && section !== undefined && section.end - section.start >= MAX_WITHOUT_SEND;
     try {
-      if (takesSeveralReads) startWithSend(request, plan, file, stream);
+      if (takesSeveralReads) startWithSend(request, plan, opened, stream);
       else {
         setResponseHeaders(res, status, headers);
         stream();
       }
     } catch (error) {
-      file.close();
+      opened.file.close();
       next(error);
     }
   }
@@ -181,7 +181,7 @@ const REQUEST = { method: 'GET', headers: {} } as IncomingMessage;
 function startWithSend(
   { res, next }: RequestTriple,
   plan: StreamPlan,
-  file: OpenFile,
+  { file }: OpenVersion,
   stream: () => void,
 ): void {
   const { realPath, metadata } = plan.representation;
@@ -215,7 +215,7 @@ function startWithSend(
  * from the kernel's memory costs less than a thread pool operation and its wake-ups.
  */
 class FileStream {
-  readonly #file: OpenFile;
+  readonly #opened: OpenVersion;
   readonly #plan: StreamPlan;
   readonly #res: ServerResponse;
   readonly #disk: DiskSender;
@@ -232,13 +232,13 @@ class FileStream {
   #hasWritten = false;
 
   constructor(
-    file: OpenFile,
+    opened: OpenVersion,
     plan: StreamPlan,
     res: ServerResponse,
     disk: DiskSender,
     onNothingSent: (error: Error | undefined) => void,
   ) {
-    this.#file = file;
+    this.#opened = opened;
     this.#plan = plan;
     this.#res = res;
     this.#disk = disk;
@@ -264,7 +264,7 @@ class FileStream {
 
   #release(): void {
     this.#releaseMemory();
-    this.#file.close();
+    this.#opened.file.close();
   }
 
   #releaseMemory(): void {
@@ -293,7 +293,9 @@ class FileStream {
 
   /** Not if middleware takes the chunks: it may request the next one before its `write` returns. */
   #mayReadOnLoop(): boolean {
-    return this.#writer.canReuseChunks && this.#file.isLocal && this.#disk.breaker.allows(performance.now());
+    return (
+      this.#writer.canReuseChunks && this.#opened.file.isLocal && this.#disk.breaker.allows(performance.now())
+    );
   }
 
   #readNext(): void {
@@ -330,7 +332,7 @@ class FileStream {
     };
     if (!this.#mayReadOnLoop()) {
       this.#isBusy = true;
-      read(this.#file.fd, memory, 0, length, this.#position, (error, bytesRead) => {
+      read(this.#opened.file.fd, memory, 0, length, this.#position, (error, bytesRead) => {
         this.#isBusy = false;
         done(error, bytesRead);
       });
@@ -340,7 +342,7 @@ class FileStream {
     let bytesRead = 0;
     let failure: Error | null = null;
     try {
-      bytesRead = readSync(this.#file.fd, memory, 0, length, this.#position);
+      bytesRead = readSync(this.#opened.file.fd, memory, 0, length, this.#position);
     } catch (error) {
       failure = toError(error);
     }
@@ -370,16 +372,16 @@ class FileStream {
   }
 
   #confirmVersion(lastBytes: Buffer): void {
-    const { fd, isLocal, version } = this.#file;
+    const { file, version } = this.#opened;
     const done = (error: Error | null, current: OpenFileVersion | undefined): void => {
       if (this.#isStopped) this.#release();
       else if (current !== undefined && (current.size > version.size || sameContent(version, current)))
         this.#finish(lastBytes);
       else this.#fail(error);
     };
-    if (!isLocal) {
+    if (!file.isLocal) {
       this.#isBusy = true;
-      fstat(fd, { bigint: true }, (error, stats) => {
+      fstat(file.fd, { bigint: true }, (error, stats) => {
         this.#isBusy = false;
         done(error, stats);
       });
@@ -388,7 +390,7 @@ class FileStream {
     let stats: OpenFileVersion | undefined;
     let failure: Error | null = null;
     try {
-      stats = fstatSync(fd, { bigint: true });
+      stats = fstatSync(file.fd, { bigint: true });
     } catch (error) {
       // The kernel has shut the file system down after a failure of its disk.
       failure = toError(error);

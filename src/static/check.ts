@@ -9,7 +9,6 @@ import {
 } from './cache.ts';
 import type { Files } from './files.ts';
 import type { LoadOptions } from './load.ts';
-import { etagOfFile } from './open-file.ts';
 import type { StaticSettings } from './options.ts';
 import { etagForCoding, type Representation } from './representation.ts';
 import { openRealPath } from './root.ts';
@@ -320,7 +319,7 @@ async function addEtag(representation: Representation, isWanted: () => boolean):
   try {
     const before = await file.version();
     if (before === undefined || !sameVersion(version, before)) return;
-    const etag = await etagOfFile(file.fd, metadata.size, isWanted);
+    const etag = await file.hash(metadata.size, isWanted);
     const after = await file.version();
     if (etag !== undefined && after !== undefined && sameContent(before, after))
       representation.tag = etagForCoding(etag, metadata.coding);

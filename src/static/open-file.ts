@@ -15,45 +15,66 @@ import { promisify } from 'node:util';
 import { codeOf } from '../http/reply.ts';
 import type { OpenedFile } from './files.ts';
 import { etagFromDigest, SLICE } from './hash.ts';
-import type { Representation } from './representation.ts';
-import { type OpenFileVersion, sameContent, sameVersion } from './version.ts';
+import { type FileVersion, type OpenFileVersion, sameContent, sameVersion } from './version.ts';
+
+// A link that has replaced the file is not followed, and opening a FIFO that has replaced it does not wait for a writer.
+// Windows has neither flag.
+const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 const openAsync = promisify(open);
 const fstatAsync = promisify(fstat);
 
-// Windows has neither flag. With O_NONBLOCK, opening a FIFO that has replaced the file does not wait for a
-// writer.
-const NOFOLLOW = constants.O_NOFOLLOW ?? 0;
-const NONBLOCK = constants.O_NONBLOCK ?? 0;
-
 /** A file that was opened to be read. The operations are synchronous where they take microseconds. */
-export class ReadableFile implements OpenedFile {
+export class OpenFile implements OpenedFile {
   readonly isOnDisk = true;
   readonly fd: number;
   /** The path without symbolic links. */
   readonly realPath: string;
-  readonly #isLocal: boolean;
+  /** Whether the file is on a local disk, where `fstat` and `close` take microseconds. */
+  readonly isLocal: boolean;
+  #isClosed = false;
 
-  constructor(fd: number, realPath: string, { isLocal }: { readonly isLocal: boolean }) {
+  constructor(fd: number, realPath: string, isLocal: boolean) {
     this.fd = fd;
     this.realPath = realPath;
-    this.#isLocal = isLocal;
+    this.isLocal = isLocal;
   }
 
   /** The current version; undefined when it is not a regular file. */
   async version(): Promise<OpenFileVersion | undefined> {
-    const stats = this.#isLocal
+    const stats = this.isLocal
       ? fstatSync(this.fd, { bigint: true })
       : await fstatAsync(this.fd, { bigint: true });
     return stats.isFile() ? stats : undefined;
   }
 
-  read(size: number): Promise<Buffer | undefined> {
-    return readBytes(this.fd, size);
+  /** Reads exactly `size` bytes from the start of the file; undefined when the file has become shorter. */
+  async read(size: number): Promise<Buffer | undefined> {
+    // Does not use Node's shared pool: a small cached body would keep a whole pool slab in memory.
+    const body = Buffer.allocUnsafeSlow(size);
+    for (let filled = 0; filled < size; ) {
+      const bytesRead = await readAsync(this.fd, body, filled, size - filled, filled);
+      if (bytesRead === 0) return undefined;
+      filled += bytesRead;
+    }
+    return body;
   }
 
-  hash(size: number): Promise<string | undefined> {
-    return etagOfFile(this.fd, size);
+  /**
+   * Computes the ETag that `etagOfBytes` would return, slice by slice. Undefined when the file has become
+   * shorter, or when `isWanted` returns false.
+   */
+  async hash(size: number, isWanted: () => boolean = () => true): Promise<string | undefined> {
+    const hash = createHash('sha1');
+    const slice = Buffer.allocUnsafeSlow(SLICE);
+    for (let position = 0; position < size; ) {
+      if (!isWanted()) return undefined;
+      const bytesRead = await readAsync(this.fd, slice, 0, Math.min(SLICE, size - position), position);
+      if (bytesRead === 0) return undefined;
+      hash.update(slice.subarray(0, bytesRead));
+      position += bytesRead;
+    }
+    return etagFromDigest(size, hash);
   }
 
   chunks(): FileChunks {
@@ -64,8 +85,11 @@ export class ReadableFile implements OpenedFile {
     return fstatAsync(this.fd);
   }
 
+  /** Closes the file once: the number of the descriptor may belong to another file afterwards. */
   close(): void {
-    if (this.#isLocal) closeOnLoop(this.fd);
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    if (this.isLocal) closeOnLoop(this.fd);
     else closeInPool(this.fd);
   }
 }
@@ -79,6 +103,77 @@ function closeOnLoop(fd: number): void {
   try {
     closeSync(fd);
   } catch {}
+}
+
+/** Opens a path in the thread pool; undefined if there is no file any more. */
+export async function openOrUndefined(path: string): Promise<number | undefined> {
+  try {
+    return await openAsync(path, FLAGS);
+  } catch (error) {
+    // ELOOP and EMLINK: the last segment has become a link; ENOENT and ENOTDIR: it was deleted or moved.
+    if (['ELOOP', 'EMLINK', 'ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '')) return undefined;
+    throw error;
+  }
+}
+
+/** A file that was found inside the root. */
+interface KnownFile {
+  readonly realPath: string;
+  readonly version: FileVersion;
+}
+
+/** An open file, with its version when it was opened. */
+export interface OpenVersion {
+  readonly file: OpenFile;
+  readonly version: OpenFileVersion;
+}
+
+/**
+ * Opens a file in the thread pool, and checks that it still has the expected version. The callback receives
+ * neither an error nor a file when the version differs.
+ */
+export function openVersion(
+  { realPath, version }: KnownFile,
+  done: (error: unknown, opened?: OpenVersion) => void,
+): void {
+  open(realPath, FLAGS, (openError, fd) => {
+    if (openError !== null) {
+      done(openError);
+      return;
+    }
+    fstat(fd, { bigint: true }, (error, stats) => {
+      if (error === null && sameVersion(version, stats)) {
+        done(undefined, { file: new OpenFile(fd, realPath, false), version: stats });
+        return;
+      }
+      closeInPool(fd);
+      done(error ?? undefined);
+    });
+  });
+}
+
+/** Opens a file on the event loop. Returns undefined when the version differs. */
+export function openVersionSync({ realPath, version }: KnownFile): OpenVersion | undefined {
+  const fd = openSync(realPath, FLAGS);
+  try {
+    const stats = fstatSync(fd, { bigint: true });
+    if (sameVersion(version, stats)) return { file: new OpenFile(fd, realPath, true), version: stats };
+  } catch (error) {
+    closeOnLoop(fd);
+    throw error;
+  }
+  closeOnLoop(fd);
+  return undefined;
+}
+
+/** Fills a buffer with the start of a file on the event loop. Returns false when the file changed meanwhile. */
+export function readVersionSync({ file: { fd }, version }: OpenVersion, body: Buffer): boolean {
+  for (let filled = 0; filled < body.length; ) {
+    const bytesRead = readSync(fd, body, filled, body.length - filled, filled);
+    if (bytesRead === 0) return false;
+    filled += bytesRead;
+  }
+  return sameContent(version, fstatSync(fd, { bigint: true }));
 }
 
 // Bytes of one read.
@@ -111,127 +206,6 @@ class FileChunks implements AsyncIterable<Buffer> {
     this.#isStopped = true;
     await this.#lastRead;
   }
-}
-
-/** An open file of a known version. */
-export class OpenFile {
-  readonly fd: number;
-  readonly version: OpenFileVersion;
-  /** Whether the file is on a local disk, where `fstat` and `close` take microseconds. */
-  readonly isLocal: boolean;
-  #isClosed = false;
-
-  constructor(fd: number, version: OpenFileVersion, isLocal: boolean) {
-    this.fd = fd;
-    this.version = version;
-    this.isLocal = isLocal;
-  }
-
-  /** Closes the file once: the number of the descriptor may belong to another file afterwards. */
-  close(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    if (this.isLocal) closeOnLoop(this.fd);
-    else closeInPool(this.fd);
-  }
-}
-
-export async function openOrUndefined(path: string): Promise<number | undefined> {
-  try {
-    return await openAsync(path, constants.O_RDONLY | NONBLOCK | NOFOLLOW);
-  } catch (error) {
-    // ELOOP and EMLINK: the last segment has become a link; ENOENT and ENOTDIR: it was deleted or moved.
-    if (['ELOOP', 'EMLINK', 'ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '')) return undefined;
-    throw error;
-  }
-}
-
-const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
-
-/** A file that was found inside the root. */
-type KnownFile = Pick<Representation, 'realPath' | 'version'>;
-
-/**
- * Opens a file in the thread pool, and checks that it still has the expected version. The callback receives
- * neither an error nor a file when the version differs.
- */
-export function openVersion(
-  { realPath, version }: KnownFile,
-  done: (error: unknown, file?: OpenFile) => void,
-): void {
-  open(realPath, FLAGS, (openError, fd) => {
-    if (openError !== null) {
-      done(openError);
-      return;
-    }
-    fstat(fd, { bigint: true }, (error, stats) => {
-      if (error === null && sameVersion(version, stats)) {
-        done(undefined, new OpenFile(fd, stats, false));
-        return;
-      }
-      closeInPool(fd);
-      done(error ?? undefined);
-    });
-  });
-}
-
-/** Opens a file on the event loop. Returns undefined when the version differs. */
-export function openVersionSync({ realPath, version }: KnownFile): OpenFile | undefined {
-  const fd = openSync(realPath, FLAGS);
-  try {
-    const stats = fstatSync(fd, { bigint: true });
-    if (sameVersion(version, stats)) return new OpenFile(fd, stats, true);
-  } catch (error) {
-    closeOnLoop(fd);
-    throw error;
-  }
-  closeOnLoop(fd);
-  return undefined;
-}
-
-/** Fills a buffer with the start of a file on the event loop. Returns false when the file changed meanwhile. */
-export function readVersionSync({ fd, version }: OpenFile, body: Buffer): boolean {
-  let filled = 0;
-  while (filled < body.length) {
-    const bytesRead = readSync(fd, body, filled, body.length - filled, filled);
-    if (bytesRead === 0) return false;
-    filled += bytesRead;
-  }
-  return sameContent(version, fstatSync(fd, { bigint: true }));
-}
-
-/** Reads exactly `size` bytes from the start of the file; undefined when the file has become shorter. */
-async function readBytes(fd: number, size: number): Promise<Buffer | undefined> {
-  // Does not use Node's shared pool: a small cached body would keep a whole pool slab in memory.
-  const body = Buffer.allocUnsafeSlow(size);
-  let filled = 0;
-  while (filled < size) {
-    const bytesRead = await readAsync(fd, body, filled, size - filled, filled);
-    if (bytesRead === 0) return undefined;
-    filled += bytesRead;
-  }
-  return body;
-}
-
-/**
- * Computes the ETag that `etagOfBytes` would return, slice by slice. Undefined when the file has become
- * shorter, or when `isWanted` returns false.
- */
-export async function etagOfFile(
-  fd: number,
-  size: number,
-  isWanted: () => boolean = () => true,
-): Promise<string | undefined> {
-  const hash = createHash('sha1');
-  const slice = Buffer.allocUnsafeSlow(SLICE);
-  for (let position = 0; position < size; ) {
-    if (!isWanted()) return undefined;
-    const bytesRead = await readAsync(fd, slice, 0, Math.min(SLICE, size - position), position);
-    if (bytesRead === 0) return undefined;
-    hash.update(slice.subarray(0, bytesRead));
-    position += bytesRead;
-  }
-  return etagFromDigest(size, hash);
 }
 
 /**

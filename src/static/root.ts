@@ -1,16 +1,7 @@
-import {
-  type BigIntStats,
-  existsSync,
-  fstat,
-  readlinkSync,
-  stat,
-  statfsSync,
-  statSync,
-} from 'node:fs';
+import { type BigIntStats, existsSync, readlinkSync, stat, statfsSync, statSync } from 'node:fs';
 import { lstat, opendir, readdir, realpath } from 'node:fs/promises';
 import { isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { noteProgramFiles, writeLog } from '../diagnostics/logging.ts';
 import { codeOf } from '../http/reply.ts';
 import { formatValue, optionError, wrongArgument } from '../options/rules.ts';
@@ -24,7 +15,7 @@ import {
   notFound,
   type PathStat,
 } from './files.ts';
-import { openOrUndefined, ReadableFile } from './open-file.ts';
+import { OpenFile, openOrUndefined } from './open-file.ts';
 import type { StaticSettings } from './options.ts';
 import { type FileVersion, fileVersionOf, sameVersion } from './version.ts';
 
@@ -127,7 +118,7 @@ export class RootDirectory implements Files {
     path: string,
     { dev }: FileVersion,
     settings: LinkSettings,
-  ): Promise<ReadableFile | NotFound | undefined> {
+  ): Promise<OpenFile | NotFound | undefined> {
     const file = await openLiteral(this, path, dev === this.localDevice);
     if (file !== undefined) return file;
     const realPath = await resolveInsideRoot(this, path, settings);
@@ -247,30 +238,30 @@ async function openLiteral(
   root: RootDirectory,
   path: string,
   isLocal: boolean,
-): Promise<ReadableFile | undefined> {
+): Promise<OpenFile | undefined> {
   if (process.platform !== 'linux') return undefined;
-  return openIf(path, isLocal, async (_fd, actual) => actual === (await literalPath(root, path)));
+  return openIf(path, isLocal, async (_file, actual) => actual === (await literalPath(root, path)));
 }
 
 /** Opens a real path that was inside the root. Returns undefined if the path has changed and must be resolved again. */
-export function openRealPath(realPath: string): Promise<ReadableFile | undefined> {
-  return openIf(realPath, false, (fd, actual) => isOpenAt(fd, realPath, actual));
+export function openRealPath(realPath: string): Promise<OpenFile | undefined> {
+  return openIf(realPath, false, (file, actual) => isOpenAt(file, realPath, actual));
 }
 
 /** O_NOFOLLOW protects the last segment only, so that the path of the descriptor decides too. */
 async function openIf(
   path: string,
   isLocal: boolean,
-  isRight: (fd: number, actual: string | undefined) => Promise<boolean>,
-): Promise<ReadableFile | undefined> {
+  isRight: (file: OpenFile, actual: string | undefined) => Promise<boolean>,
+): Promise<OpenFile | undefined> {
   const fd = await openOrUndefined(path);
   if (fd === undefined) return undefined;
   const actual = descriptorPath(fd);
   // The name of a deleted file has a word more.
-  const file = new ReadableFile(fd, actual === `${path} (deleted)` ? path : (actual ?? path), { isLocal });
+  const file = new OpenFile(fd, actual === `${path} (deleted)` ? path : (actual ?? path), isLocal);
   let isKept = false;
   try {
-    isKept = await isRight(fd, actual);
+    isKept = await isRight(file, actual);
   } finally {
     if (!isKept) file.close();
   }
@@ -293,14 +284,12 @@ async function literalPath(root: RootDirectory, path: string): Promise<string> {
   return withSeparator(realRoot) + root.relative(path);
 }
 
-const fstatAsync = promisify(fstat);
-
-async function isOpenAt(fd: number, realPath: string, actual: string | undefined): Promise<boolean> {
+async function isOpenAt(file: OpenFile, realPath: string, actual: string | undefined): Promise<boolean> {
   // A file that was deleted after it was opened was still at this path when it was opened.
   if (actual !== undefined) return actual === realPath || actual === `${realPath} (deleted)`;
-  const opened = await fstatAsync(fd, { bigint: true });
+  const opened = await file.version();
   const atPath = await lstat(realPath, { bigint: true });
-  return sameVersion(opened, atPath) && (await realpath(realPath)) === realPath;
+  return opened !== undefined && sameVersion(opened, atPath) && (await realpath(realPath)) === realPath;
 }
 
 /** Returns the path without symbolic links, and refuses files outside the root and other spellings of a name. */

@@ -4,7 +4,7 @@ import { staticFiles } from '../../middleware/static.ts';
 import { compareCopy } from '../../src/static/copies.ts';
 import type { Snapshot } from '../../src/static/files.ts';
 import { takeSnapshot } from '../../src/static/load.ts';
-import type { ReadableFile } from '../../src/static/open-file.ts';
+import type { OpenFile } from '../../src/static/open-file.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
 import { openRealPath } from '../../src/static/root.ts';
 import { bare, get, listen, makeFolder, put } from './fixture.ts';
@@ -12,7 +12,7 @@ import { bare, get, listen, makeFolder, put } from './fixture.ts';
 const settings = resolveStaticOptions({ precompressed: true });
 const LARGE = Buffer.alloc(1 << 20, 'a line of text\n');
 
-async function openWithSnapshot(path: string): Promise<{ file: ReadableFile; snapshot: Snapshot }> {
+async function openWithSnapshot(path: string): Promise<{ file: OpenFile; snapshot: Snapshot }> {
   const file = await openRealPath(path);
   const snapshot = file && (await takeSnapshot(file, settings, { isPopular: false }));
   if (file === undefined || snapshot === undefined || snapshot === 'not-a-file') throw new Error(path);
