@@ -71,6 +71,33 @@ describe('the memory budget', () => {
     expect(first.filter((entry) => bodyOf(entry) !== undefined).length).toBeLessThan(40);
   });
 
+  it('metadata beyond its share belongs to the files that were not requested for the longest time', () => {
+    const { add, cache } = createCache();
+    const hot = names(10, 'hot').map((name) => add(name, loadedFile(0)));
+    const all = names(40_000);
+    for (const [index, name] of all.entries()) {
+      add(name, loadedFile(0));
+      if (index % 1000 === 0) for (const entry of hot) cache.use(entry);
+    }
+    expect(hot.every(({ file }) => file !== undefined)).toBe(true);
+    const kept = all.filter((name) => cache.get(name) !== undefined);
+    expect(kept.length).toBeGreaterThan(10_000);
+    expect(kept.length).toBeLessThan(16 * KIB);
+    expect(kept).toEqual(all.slice(-kept.length));
+  });
+
+  it('a file that is evicted while requests wait for its check keeps its entry until the check ends', () => {
+    const { add, cache } = createCache();
+    const entry = add('/checked', loadedFile(0));
+    entry.state = 'checking';
+    for (const name of names(20_000)) add(name, loadedFile(0));
+    expect(entry.file).toBeUndefined();
+    expect(cache.get('/checked')).toBe(entry);
+    entry.state = 'idle';
+    cache.release(entry);
+    expect(cache.get('/checked')).toBeUndefined();
+  });
+
   it('a large body is cached after eight requests, once its memory is reserved', () => {
     const { add, cache } = createCache();
     const entry = add('/large', loadedFile(500 * KIB, { isInMemory: false }));
