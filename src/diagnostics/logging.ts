@@ -217,20 +217,6 @@ export function noteHidden(reason: 'path' | 'preflight' | 'cross-site' | number,
   if (process.env['NODE_ENV'] !== 'production') notice(`hidden ${reason}`, message);
 }
 
-const SHARED_CONTEXT = 'shared context';
-
-/** Whether to find out if shared subscriptions read the context: until the notice, and not in production. */
-export const watchesSharedContexts = (): boolean =>
-  process.env['NODE_ENV'] !== 'production' && !given.has(SHARED_CONTEXT);
-
-/** Logs, once per process, that subscribers may receive data of another one. */
-export function noteSharedContext(member: string): void {
-  notice(
-    SHARED_CONTEXT,
-    `A shared subscription has read "${member}" of the context, on which the key of the option "share" of attachSubscriptions does not depend. All subscribers with one key receive what the first one may see: add it to the key, or return undefined for such operations`,
-  );
-}
-
 /** Logs, once per process and field, that a resolver probably sends one query per item of a list. */
 export function noteSingleLoads(coordinate: string, calls: number): void {
   notice(

@@ -1,14 +1,13 @@
 import type { GraphQLError, GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { SharedOperation } from '../../types/subscriptions.ts';
-import { noteSharedContext, watchesSharedContexts } from '../diagnostics/logging.ts';
 import type {
   ExecutionInputs,
   ExecutionOutcome,
   GraphQLParams,
   PreparedOperation,
 } from '../execution/types.ts';
-import { assertSync, getOrCreate, settle, wrongReturnValue } from '../options/rules.ts';
+import { assertSync, getOrCreate, wrongReturnValue } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { areEqualCursors } from '../pubsub/cursor.ts';
 import type { OperationCursors } from './cursors.ts';
@@ -190,8 +189,6 @@ class SharedSubscription implements EventConsumer {
   /** The last results, for clients that continue after the same cursors; only after a replay. */
   #log: ResultLog | undefined;
   #logUsedAt = 0;
-  /** The members of the context that the key depends on; undefined if reads of the context are not watched. */
-  readonly #keyMembers: ReadonlySet<PropertyKey> | undefined;
 
   /** The events are executed with the context of `first`, or each with a new context of one of the members. */
   constructor(
@@ -200,13 +197,12 @@ class SharedSubscription implements EventConsumer {
     pacing: GroupPacing,
     listeners: GroupListeners,
   ) {
-    this.#keyMembers = keyMembers.get(first.contextValue as object);
     const { signal } = this.#abortController;
     const origin = { ...first.origin };
     Object.defineProperty(origin, 'aborted', { get: () => signal.aborted, enumerable: true });
     this.inputs = {
       rootValue: first.rootValue,
-      contextValue: this.#watch(first.contextValue),
+      contextValue: first.contextValue,
       variableValues: first.variableValues,
       signal,
       origin,
@@ -346,17 +342,7 @@ class SharedSubscription implements EventConsumer {
   #contextOfMember(): MaybePromise<unknown> {
     const [member] = this.members;
     const context = member?.contextForEvent?.();
-    return context === undefined
-      ? this.inputs.contextValue
-      : settle(context, (created) => this.#watch(created));
-  }
-
-  #watch(context: unknown): unknown {
-    const known = this.#keyMembers;
-    if (known === undefined || !isPlainObject(context)) return context;
-    return onRead(context, (name, value) => {
-      if (!known.has(name) && isData(value)) noteSharedContext(String(name));
-    });
+    return context === undefined ? this.inputs.contextValue : context;
   }
 }
 
@@ -440,53 +426,13 @@ export function shareKeyOf(
   params: GraphQLParams,
 ): ShareKey | undefined {
   if (share === undefined) return undefined;
-  const key = share(watchesSharedContexts() ? recordKeyMembers(context) : context, params);
+  const key = share(context, params);
   if (key === undefined || key === null) return undefined;
   assertSync(key, SUBSCRIPTION_OPTIONS, 'share');
   // NaN and Infinity have the same JSON, so they would be the same key.
   if (typeof key === 'string' || Number.isFinite(key)) return key as ShareKey;
   throw wrongReturnValue(SUBSCRIPTION_OPTIONS, 'share', key, 'a string, a finite number, undefined or null');
 }
-
-/**
- * The members that `share` has read of a context. What a shared execution reads of the others may differ between the
- * subscribers, which a developer is told about. Empty in production.
- */
-const keyMembers = new WeakMap<object, Set<PropertyKey>>();
-
-function recordKeyMembers(context: unknown): unknown {
-  if (!isPlainObject(context)) return context;
-  const names = new Set<PropertyKey>();
-  keyMembers.set(context, names);
-  return onRead(context, (name) => names.add(name));
-}
-
-function onRead(context: object, listener: (name: PropertyKey, value: unknown) => void): object {
-  return new Proxy(context, {
-    get(target, name, receiver) {
-      const value: unknown = Reflect.get(target, name, receiver);
-      if (Object.hasOwn(target, name)) listener(name, value);
-      return value;
-    },
-  });
-}
-
-/** Proxies of class instances cannot read private members. */
-function isPlainObject(value: unknown): value is object {
-  if (typeof value !== 'object' || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
-}
-
-/** Whether a member of a context can describe a user. Functions and class instances, such as loaders, are services. */
-function isData(value: unknown): boolean {
-  if (isPlainObject(value)) return Object.values(value).some((member) => !isService(member));
-  return !isService(value);
-}
-
-const isService = (value: unknown): boolean =>
-  typeof value === 'function' ||
-  (typeof value === 'object' && value !== null && !Array.isArray(value) && !isPlainObject(value));
 
 /**
  * Returns the name of a group: equal only for equal subscriptions. JSON separates its parts, so clients
