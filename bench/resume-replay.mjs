@@ -1,5 +1,5 @@
 // Replay over WebSockets: 1 000 clients continue after the same cursor, 1 000 events behind, as after a deployment. With
-// `share` they are one group; without it each has a private subscription.
+// `share` they join one group at the end; without it each has a private subscription.
 //   node resume-replay.mjs --clients=1000 --events=1000 --rounds=3
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -73,7 +73,7 @@ async function run(clients, count, rounds) {
     }
     const [time, cpu] = ['time', 'cpu'].map((name) => median(results.map((result) => result[name])));
     console.log(
-      `replay of ${count} events to ${clients} clients, ${share ? 'one shared group' : 'private'}: ${time.toFixed(0)} ms, ` +
+      `replay of ${count} events to ${clients} clients, ${share ? 'which join a group' : 'private'}: ${time.toFixed(0)} ms, ` +
         `${cpu.toFixed(0)} ms of server CPU, ${((cpu * 1000) / count / clients).toFixed(2)} µs per event and client`,
     );
     child.disconnect();

@@ -20,7 +20,7 @@ import type { IntervalTimer } from './timers.ts';
 /** Milliseconds that a source stays open after its last subscriber has unsubscribed, for clients that reconnect. */
 const IDLE_SOURCE_TTL = 1000;
 
-/** The groups of one subscription: live, and those that replay stored events until they reach the live group. */
+/** Equal subscriptions: the live group, and the replays of single clients until they have reached its position. */
 interface Family {
   readonly schema: GraphQLSchema;
   readonly name: string;
@@ -47,8 +47,8 @@ export class SubscriptionGroups {
   }
 
   /**
-   * Adds an operation to the group of equal operations at its position, or to a new group. Returns false if
-   * it cannot be compared.
+   * Adds an operation to the group of equal operations. One that continues after an earlier cursor first gets a replay of
+   * its own. Returns false if it cannot be compared.
    */
   join(operation: LiveOperation, prepared: PreparedOperation, key: ShareKey): boolean {
     const name = groupNameOf(operation, key);
@@ -56,22 +56,15 @@ export class SubscriptionGroups {
     const family = this.#familyOf(prepared.visible ?? prepared.schema, name);
     const { cursors } = operation;
     family.live ??= this.#open(prepared, operation, family, cursors?.forSource({ after: undefined }));
-    if (cursors?.after === undefined) {
-      family.live.add(operation);
-      this.#setRelease(operation, family.live);
-      operation.onStarted();
+    const after = cursors?.after;
+    if (after === undefined || isAt(family.live, after)) {
+      this.#add(operation, family.live);
+      if (after === undefined) operation.onStarted();
       return true;
     }
-    const now = this.#timer.now();
-    const { after } = cursors;
-    let group = [family.live, ...family.replays].find((each) => each.addAfter(operation, after, now));
-    if (group === undefined) {
-      // A group that begins after the cursor of its first member.
-      group = this.#open(prepared, operation, family, cursors);
-      family.replays.add(group);
-      group.addAfter(operation, after, now);
-    }
-    this.#setRelease(operation, group);
+    const replay = this.#open(prepared, operation, family, cursors);
+    family.replays.add(replay);
+    this.#add(operation, replay);
     return true;
   }
 
@@ -81,13 +74,11 @@ export class SubscriptionGroups {
    */
   releaseIdle(now: number): boolean {
     let waiting = false;
-    this.#forEach((group, family) => {
-      group.expireLog(now);
-      if (family.live === group && family.replays.size > 0) {
-        this.#endReplays(family);
-        waiting = true;
-      } else if (group.members.size > 0) return;
-      else if (now - group.emptySince >= IDLE_SOURCE_TTL) group.release();
+    this.#forEachLive((live, family) => {
+      for (const replay of family.replays) this.#endReplay(replay, family);
+      if (family.replays.size > 0) waiting = true;
+      else if (live.members.size > 0) return;
+      else if (now - live.emptySince >= IDLE_SOURCE_TTL) live.release();
       else waiting = true;
     });
     return waiting;
@@ -95,8 +86,8 @@ export class SubscriptionGroups {
 
   /** Releases all sources without subscribers. */
   close(): void {
-    this.#forEach((group) => {
-      if (group.members.size === 0) group.release();
+    this.#forEachLive((live) => {
+      if (live.members.size === 0) live.release();
     });
   }
 
@@ -105,11 +96,14 @@ export class SubscriptionGroups {
     return getOrCreate(families, name, () => ({ schema, name, live: undefined, replays: new Set() }));
   }
 
-  #setRelease(operation: LiveOperation, group: SharedSubscription): void {
+  #add(operation: LiveOperation, group: SharedSubscription): void {
+    group.add(operation);
     operation.setSource(() => {
       group.members.delete(operation);
       if (group.members.size > 0) return;
-      group.emptySince = this.#timer.now();
+      if (group.isReplay) group.release();
+      else group.emptySince = this.#timer.now();
+      // Its ticks also release a live group that has never had members.
       this.#timer.start();
     });
   }
@@ -122,7 +116,9 @@ export class SubscriptionGroups {
   ): SharedSubscription {
     this.#size++;
     const group = new SharedSubscription(first, cursors, this.#pacing, {
-      onAdvanced: () => this.#endReplays(family),
+      onAdvanced: () => {
+        for (const replay of group.isReplay ? [group] : family.replays) this.#endReplay(replay, family);
+      },
       onEnded: () => {
         this.#size--;
         if (family.live === group) family.live = undefined;
@@ -134,16 +130,12 @@ export class SubscriptionGroups {
     return group;
   }
 
-  /** Moves the members of replays that have reached the position of the live group to that group. */
-  #endReplays({ live, replays }: Family): void {
-    if (replays.size === 0 || live?.position === undefined) return;
-    for (const replay of replays) {
-      if (replay.position === undefined || !areEqualCursors(replay.position, live.position)) continue;
-      live.absorb(replay, (member) => {
-        live.add(member);
-        this.#setRelease(member, live);
-      });
-    }
+  /** Moves the member of a replay that has reached the position of the live group to that group. */
+  #endReplay(replay: SharedSubscription, { live }: Family): void {
+    if (live?.position === undefined || !isAt(replay, live.position)) return;
+    for (const member of replay.members) this.#add(member, live);
+    replay.members.clear();
+    replay.release();
   }
 
   #forget(family: Family): void {
@@ -154,26 +146,26 @@ export class SubscriptionGroups {
     if (families.size === 0) this.#bySchema.delete(family.schema);
   }
 
-  #forEach(visit: (group: SharedSubscription, family: Family) => void): void {
+  #forEachLive(visit: (live: SharedSubscription, family: Family) => void): void {
     for (const families of this.#bySchema.values()) {
-      for (const family of families.values()) {
-        for (const replay of family.replays) visit(replay, family);
-        if (family.live !== undefined) visit(family.live, family);
-      }
+      for (const family of families.values()) if (family.live !== undefined) visit(family.live, family);
     }
   }
 }
 
-/** Milliseconds for which results are kept that no client has needed. */
-const LOG_TTL = 5000;
+/** Whether all members of a group have received the events up to a cursor, and none after it. */
+const isAt = ({ position }: SharedSubscription, cursor: string): boolean =>
+  position !== undefined && areEqualCursors(position, cursor);
 
-/** Equal subscriptions that share one source stream and execute and serialise each event once. */
+/** Equal subscriptions that share one source stream and execute and serialise each event once. A replay has one member. */
 class SharedSubscription implements EventConsumer {
   readonly inputs: ExecutionInputs;
   /** Those of the first member, since all members have the same. */
   readonly extensions: string | undefined;
   readonly cursors: OperationCursors | undefined;
   readonly members: Set<LiveOperation> = new Set();
+  /** Whether its source begins with stored events. */
+  readonly isReplay: boolean;
   /** The time at which the last member left, by the endpoint's timer. */
   emptySince = 0;
   readonly contextForEvent: (() => MaybePromise<unknown>) | undefined;
@@ -181,14 +173,10 @@ class SharedSubscription implements EventConsumer {
   readonly #abortController = new AbortController();
   readonly #pacing: GroupPacing;
   readonly #listeners: GroupListeners;
-  readonly #isReplay: boolean;
   #releaseSource: (() => void) | undefined;
   #isOpen = false;
   #hasEnded = false;
   #burst = 0;
-  /** The last results, for clients that continue after the same cursors; only after a replay. */
-  #log: ResultLog | undefined;
-  #logUsedAt = 0;
 
   /** The events are executed with the context of `first`, or each with a new context of one of the members. */
   constructor(
@@ -211,12 +199,11 @@ class SharedSubscription implements EventConsumer {
     };
     this.extensions = first.extensions;
     this.cursors = cursors;
-    this.#isReplay = cursors?.after !== undefined;
+    this.isReplay = cursors?.after !== undefined;
     // The first member may have left; all members have the same key, so any context serves them all.
     this.contextForEvent = first.contextForEvent === undefined ? undefined : () => this.#contextOfMember();
     this.#pacing = pacing;
     this.#listeners = listeners;
-    if (cursors?.after !== undefined) this.#log = new ResultLog(cursors.after, pacing.burstBytes * 2);
   }
 
   /** The cursor of the events that all members have received; undefined without cursors. */
@@ -241,47 +228,13 @@ class SharedSubscription implements EventConsumer {
   add(member: LiveOperation): void {
     this.members.add(member);
     member.cursors = this.cursors;
-    // Stored events are not urgent: the group waits for its slow members.
-    member.appliesBackpressure = this.#isReplay && !member.droppable;
+    // Stored events are not urgent: the replay waits for its slow client.
+    member.appliesBackpressure = this.isReplay && !member.droppable;
     if (this.#isOpen) member.onOpen();
   }
 
-  /**
-   * Adds a member that has received the events up to a cursor. Returns false if the group has not kept the
-   * results after it.
-   */
-  addAfter(member: LiveOperation, cursor: string, now: number): boolean {
-    const { position } = this;
-    const isCurrent = position !== undefined && areEqualCursors(position, cursor);
-    const results = isCurrent ? [] : this.#log?.after(cursor);
-    if (results === undefined) return false;
-    this.#logUsedAt = now;
-    this.add(member);
-    for (const { bytes, signed } of results) member.send(bytes, 'batched', signed);
-    return true;
-  }
-
-  /** Moves the members of a replay that has reached the position of this group, and its log. */
-  absorb(replay: SharedSubscription, add: (member: LiveOperation) => void): void {
-    for (const member of replay.members) add(member);
-    replay.members.clear();
-    if ((replay.#log?.length ?? 0) > (this.#log?.length ?? -1)) {
-      this.#log = replay.#log;
-      this.#logUsedAt = replay.#logUsedAt;
-    }
-    replay.release();
-  }
-
-  /** Forgets results that no client has needed for some seconds. */
-  expireLog(now: number): void {
-    if (now - this.#logUsedAt > LOG_TTL) this.#log = undefined;
-  }
-
   isWanted(): boolean {
-    if (this.members.size > 0) return true;
-    // The event will be missing in the log.
-    this.#log = undefined;
-    return false;
+    return this.members.size > 0;
   }
 
   onStarted(): void {
@@ -294,7 +247,6 @@ class SharedSubscription implements EventConsumer {
     this.#burst += bytes.length;
     if (this.members.size > 1) markShared(bytes);
     for (const member of this.members) member.send(bytes, 'batched', cursor);
-    if (this.#log !== undefined) this.#record(bytes, cursor);
     if (cursor !== undefined) this.#listeners.onAdvanced();
   }
 
@@ -303,7 +255,7 @@ class SharedSubscription implements EventConsumer {
    * everything must not be closed because the server had no time to write.
    */
   waitForDrain(): Promise<unknown> | undefined {
-    const drained = this.#isReplay ? drainedMembers(this.members) : undefined;
+    const drained = this.isReplay ? this.#first?.waitForDrain() : undefined;
     const { burstBytes, scheduler } = this.#pacing;
     if (drained !== undefined || (this.#burst < burstBytes && !scheduler.isBackpressured())) return drained;
     this.#burst = 0;
@@ -325,14 +277,6 @@ class SharedSubscription implements EventConsumer {
     this.#abortController.abort();
   }
 
-  #record(bytes: Buffer, signed: string | undefined): void {
-    const position = this.cursors?.delivered;
-    const isKept =
-      signed !== undefined && position !== undefined && this.#log?.append(position, { bytes, signed });
-    // Without a cursor a client could not continue after this event.
-    if (isKept !== true) this.#log = undefined;
-  }
-
   #end(): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
@@ -340,16 +284,14 @@ class SharedSubscription implements EventConsumer {
   }
 
   #contextOfMember(): MaybePromise<unknown> {
-    const [member] = this.members;
-    const context = member?.contextForEvent?.();
+    const context = this.#first?.contextForEvent?.();
     return context === undefined ? this.inputs.contextValue : context;
   }
-}
 
-/** Resolves when all slow members have read something; undefined if none is slow. */
-function drainedMembers(members: Iterable<LiveOperation>): Promise<unknown> | undefined {
-  const slow = [...members].flatMap((member) => member.waitForDrain() ?? []);
-  return slow.length > 0 ? Promise.all(slow) : undefined;
+  get #first(): LiveOperation | undefined {
+    const [first] = this.members;
+    return first;
+  }
 }
 
 /** Decides when a group has to wait until its results are written before it executes further events. */
@@ -359,55 +301,12 @@ interface GroupPacing {
   readonly scheduler: FlushScheduler;
 }
 
-/** What a group tells the other groups of its subscription. */
+/** The callbacks of a group to its family. */
 interface GroupListeners {
   /** Called when all members have the result of an event, or when the position of the source is known. */
   onAdvanced(): void;
   /** Called once, when the group accepts no more members. */
   onEnded(): void;
-}
-
-/** The result of one event with its cursor. */
-interface LoggedResult {
-  readonly bytes: Buffer;
-  /** The signed cursor. */
-  readonly signed: string;
-}
-
-/**
- * Results that are kept for clients that continue after a cursor in the same seconds, for example after a
- * deployment.
- */
-class ResultLog {
-  readonly #results: LoggedResult[] = [];
-  /** The number of results up to each cursor. */
-  readonly #counts: Map<string, number>;
-  readonly #maxBytes: number;
-  #bytes = 0;
-
-  /** `from` is the cursor before the first result. */
-  constructor(from: string, maxBytes: number) {
-    this.#counts = new Map([[from, 0]]);
-    this.#maxBytes = maxBytes;
-  }
-
-  get length(): number {
-    return this.#results.length;
-  }
-
-  /** Returns false if the log is too large, and can no longer be used. */
-  append(cursor: string, result: LoggedResult): boolean {
-    this.#bytes += result.bytes.length;
-    this.#results.push(result);
-    this.#counts.set(cursor, this.#results.length);
-    return this.#bytes <= this.#maxBytes;
-  }
-
-  /** Returns the results after a cursor; undefined if the log has no such cursor. */
-  after(cursor: string): readonly LoggedResult[] | undefined {
-    const count = this.#counts.get(cursor);
-    return count === undefined ? undefined : this.#results.slice(count);
-  }
 }
 
 export type ShareFunction = (context: unknown, operation: SharedOperation) => unknown;
