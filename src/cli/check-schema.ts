@@ -1,27 +1,16 @@
-import { isDeepStrictEqual } from 'node:util';
 import {
-  BreakingChangeType,
-  DangerousChangeType,
   findBreakingChanges,
   findDangerousChanges,
-  type GraphQLArgument,
   type GraphQLInputField,
   type GraphQLSchema,
   getNamedType,
-  type IntrospectionInputValue,
-  introspectionFromSchema,
   isInputObjectType,
   isInterfaceType,
   isIntrospectionType,
   isObjectType,
   isRequiredArgument,
   isRequiredInputField,
-  parseValue,
-  specifiedDirectives,
-  specifiedScalarTypes,
-  valueFromASTUntyped,
 } from 'graphql';
-import { optionalExport } from '../execution/graphql-version.ts';
 import { getOrCreate } from '../options/rules.ts';
 import { readUsageFile, type UsageCounts } from '../usage/report.ts';
 import { readSchema } from './read-schema.ts';
@@ -224,38 +213,24 @@ interface SchemaChange {
 
 type Found = Pick<SchemaChange, 'type' | 'description'>;
 
-/** Finds the breaking and dangerous changes with graphql-js, and those that it does not find. */
+/** Finds the breaking and dangerous changes with graphql-js, whose verdicts they are. */
 export function findChanges(oldSchema: GraphQLSchema, newSchema: GraphQLSchema): SchemaChange[] {
-  // Only graphql 17 has it.
-  const find = optionalExport('findSchemaChanges') as typeof findBreakingChanges | undefined;
-  const found: Found[] = find?.(oldSchema, newSchema) ?? [
-    ...findBreakingChanges(oldSchema, newSchema),
-    ...findDangerousChanges(oldSchema, newSchema),
+  return [
+    ...findBreakingChanges(oldSchema, newSchema).map((found): SchemaChange => {
+      const coordinate = coordinateOf(found);
+      const affected = coordinate === undefined ? undefined : affectedBy(found, coordinate, oldSchema, newSchema);
+      return { ...found, coordinate, level: 'breaking', affected };
+    }),
+    ...findDangerousChanges(oldSchema, newSchema).map(
+      (found): SchemaChange => ({
+        ...found,
+        coordinate: coordinateOf(found),
+        level: 'dangerous',
+        affected: undefined,
+      }),
+    ),
   ];
-  const changes = found
-    .filter(({ type }) => type in BreakingChangeType || type in DangerousChangeType)
-    // Both versions, by the same rules: graphql 16 compares those of fields' arguments only.
-    .filter(({ type }) => !type.endsWith('DEFAULT_VALUE_CHANGE'))
-    .map((change) => ({ ...change, coordinate: coordinateOf(change) }))
-    .filter(({ type, coordinate = '' }) => !isOfGraphQL(type, coordinate))
-    .map((change) => withUses(change, oldSchema, newSchema));
-  const further = [
-    ...rootChanges(oldSchema, newSchema),
-    ...directiveArgumentChanges(oldSchema, newSchema),
-    ...oneOfChanges(oldSchema, newSchema),
-    ...defaultChanges(oldSchema, newSchema),
-  ];
-  const known = new Set(changes.map(({ type, coordinate }) => `${type} ${coordinate}`));
-  return [...changes, ...further.filter(({ type, coordinate }) => !known.has(`${type} ${coordinate}`))];
 }
-
-/** Every server has them; a schema lists those that it uses, or that its version of graphql-js knows. */
-const isOfGraphQL = (type: string, coordinate: string): boolean =>
-  (type === 'TYPE_REMOVED' && specifiedScalarTypes.some(({ name }) => name === coordinate)) ||
-  (coordinate.startsWith('@') && isSpecified(coordinate.replace(/^@(\w+).*/, '$1')));
-
-const isSpecified = (directive: string): boolean =>
-  specifiedDirectives.some(({ name }) => name === directive);
 
 /** By the type of a change: its description in graphql 16, and the coordinate. Graphql 17 writes coordinates itself. */
 const COORDINATES: readonly (readonly [type: RegExp, description: RegExp, coordinate: string])[] = [
@@ -283,27 +258,15 @@ function coordinateOf({ type, description }: Found): string | undefined {
   return undefined;
 }
 
-function withUses(
-  change: Found & { readonly coordinate: string | undefined },
-  oldSchema: GraphQLSchema,
-  newSchema: GraphQLSchema,
-): SchemaChange {
-  if (change.type in DangerousChangeType) return { ...change, level: 'dangerous', affected: undefined };
-  const { type, coordinate, description } = change;
-  const affected =
-    coordinate === undefined ? undefined : affectedBy(type, coordinate, description, oldSchema, newSchema);
-  return { ...change, level: 'breaking', affected };
-}
-
 function affectedBy(
-  type: string,
+  { type, description }: Found,
   coordinate: string,
-  description: string,
   oldSchema: GraphQLSchema,
   newSchema: GraphQLSchema,
 ): readonly string[] {
   const owner = coordinate.replace(/[.(].*/, '');
-  if (owner.startsWith('@')) return [/ARG_REMOVED|ARG_CHANGED/.test(type) ? coordinate : owner];
+  // An argument of a directive that changes its type may be required now.
+  if (owner.startsWith('@')) return [type === 'DIRECTIVE_ARG_REMOVED' ? coordinate : owner];
   switch (type) {
     case 'TYPE_REMOVED_FROM_UNION': {
       // A fragment names the type itself, or one of its interfaces.
@@ -319,9 +282,8 @@ function affectedBy(
     case 'REQUIRED_ARG_ADDED':
       return [coordinate.replace(/\(.*/, '')];
     case 'ARG_CHANGED_KIND':
-    case 'FIELD_CHANGED_KIND': {
+    case 'FIELD_CHANGED_KIND':
       return isRequired(newSchema, coordinate) ? usesOfOwner(oldSchema, coordinate) : [coordinate];
-    }
     default:
       return [coordinate];
   }
@@ -372,109 +334,4 @@ function usesOfType(schema: GraphQLSchema, name: string): readonly string[] {
     for (const argument of directive.args) add(`@${directive.name}(${argument.name}:)`, argument);
   }
   return uses;
-}
-
-/** Another type of an operation: its old fields may exist, and be out of reach. */
-function rootChanges(oldSchema: GraphQLSchema, newSchema: GraphQLSchema): SchemaChange[] {
-  return (['Query', 'Mutation', 'Subscription'] as const).flatMap((root) => {
-    const before = oldSchema[`get${root}Type`]()?.name;
-    const after = newSchema[`get${root}Type`]()?.name;
-    if (before === undefined || before === after) return [];
-    const kind = root.toLowerCase();
-    const description =
-      after === undefined
-        ? `${before} is no longer the type of ${kind} operations.`
-        : `The type of ${kind} operations changed from ${before} to ${after}.`;
-    return [breaking('ROOT_TYPE_CHANGED', before, description, [before, `${before}.*`])];
-  });
-}
-
-const breaking = (
-  type: string,
-  coordinate: string,
-  description: string,
-  affected: readonly string[],
-): SchemaChange => ({ level: 'breaking', type, coordinate, description, affected });
-
-/** Graphql 16 does not compare the types of directives' arguments. */
-function directiveArgumentChanges(oldSchema: GraphQLSchema, newSchema: GraphQLSchema): SchemaChange[] {
-  return oldSchema.getDirectives().flatMap((directive) =>
-    directive.args.flatMap((before) => {
-      const after = newSchema.getDirective(directive.name)?.args.find(({ name }) => name === before.name);
-      if (isSpecified(directive.name) || after === undefined || accepts(after, before)) return [];
-      const coordinate = `@${directive.name}(${before.name}:)`;
-      const description = `Argument ${coordinate} has changed type from ${before.type} to ${after.type}.`;
-      const affected = [isRequiredArgument(after) ? `@${directive.name}` : coordinate];
-      return [breaking('ARG_CHANGED_KIND', coordinate, description, affected)];
-    }),
-  );
-}
-
-/** Whether a type is the earlier one, or the earlier one with fewer `!`. */
-function accepts(after: GraphQLArgument, before: GraphQLArgument): boolean {
-  const earlier = String(after.type)
-    .replaceAll(/[[\]]/g, '\\$&')
-    .replaceAll(/(\w+|\])(!?)/g, (_, type: string, mark: string) => type + (mark || '!?'));
-  return new RegExp(`^${earlier}$`).test(String(before.type));
-}
-
-function oneOfChanges(oldSchema: GraphQLSchema, newSchema: GraphQLSchema): SchemaChange[] {
-  return Object.values(oldSchema.getTypeMap()).flatMap((before) => {
-    const after = newSchema.getType(before.name);
-    if (!isInputObjectType(before) || !isInputObjectType(after) || before.isOneOf || !after.isOneOf)
-      return [];
-    const description = `${before.name} has become a @oneOf input type.`;
-    return [breaking('ONE_OF_ADDED', before.name, description, usesOfType(oldSchema, before.name))];
-  });
-}
-
-/** Other default values, also new ones: operations that do not give a value behave differently, or are invalid now. */
-function defaultChanges(oldSchema: GraphQLSchema, newSchema: GraphQLSchema): SchemaChange[] {
-  const before = inputValues(oldSchema);
-  const changes: SchemaChange[] = [];
-  for (const [coordinate, after] of inputValues(newSchema)) {
-    const earlier = before.get(coordinate);
-    if (earlier === undefined || sameValue(earlier, after)) continue;
-    const [from, to] = [earlier.defaultValue ?? 'none', after.defaultValue ?? 'none'];
-    const type = /[:)]$/.test(coordinate) ? 'ARG_DEFAULT_VALUE_CHANGE' : 'INPUT_FIELD_DEFAULT_VALUE_CHANGE';
-    const description = `The default value of ${coordinate} changed from ${from} to ${to}.`;
-    // Operations that do not give a value are invalid without a default.
-    const isRequired = after.defaultValue == null && after.type.kind === 'NON_NULL';
-    changes.push(
-      isRequired
-        ? breaking(type, coordinate, `${description} It is required now.`, usesOfOwner(oldSchema, coordinate))
-        : { level: 'dangerous', type, coordinate, description, affected: undefined },
-    );
-  }
-  return changes;
-}
-
-function inputValues(schema: GraphQLSchema): Map<string, IntrospectionInputValue> {
-  const { types, directives } = introspectionFromSchema(schema).__schema;
-  const values = new Map<string, IntrospectionInputValue>();
-  const add = (owner: string, given: readonly IntrospectionInputValue[]): void => {
-    for (const value of given) values.set(`${owner}(${value.name}:)`, value);
-  };
-  for (const type of types) {
-    if (type.kind === 'INPUT_OBJECT') {
-      for (const value of type.inputFields) values.set(`${type.name}.${value.name}`, value);
-    } else if (type.kind === 'OBJECT' || type.kind === 'INTERFACE') {
-      for (const field of type.fields) add(`${type.name}.${field.name}`, field.args);
-    }
-  }
-  for (const { name, args } of directives) {
-    if (!isSpecified(name)) add(`@${name}`, args);
-  }
-  return values;
-}
-
-/** Whether two default values are equal. Their text may have the fields of objects in another order. */
-function sameValue(one: IntrospectionInputValue, other: IntrospectionInputValue): boolean {
-  if (one.defaultValue == null || other.defaultValue == null) {
-    return (one.defaultValue ?? null) === (other.defaultValue ?? null);
-  }
-  const [value, otherValue] = [one.defaultValue, other.defaultValue].map((text) =>
-    valueFromASTUntyped(parseValue(text)),
-  );
-  return isDeepStrictEqual(value, otherValue);
 }

@@ -94,52 +94,6 @@ it('espalier check says which changes are safe by usage, in which time, and who 
   });
 });
 
-it.each([
-  ['an argument', 'type Query { user(id: Int! = 2): Int }', 'Query.user(id:)', 'breaking'],
-  [
-    'an argument of an unused field',
-    'type Query { user: Int, more(id: Int! = 2): Int }',
-    'Query.more(id:)',
-    'safe',
-  ],
-  [
-    'an input field',
-    'type Query { find(by: By): Int } input By { id: Int! = 2, more: Int }',
-    'By.id',
-    'breaking',
-  ],
-  [
-    'an argument of a directive',
-    'type Query { user: Int } directive @wait(id: Int! = 2) on FIELD',
-    '@wait(id:)',
-    'breaking',
-  ],
-])(
-  'espalier check calls %s that has lost its default, and is required now, breaking',
-  async (_, sdl, coordinate, level) => {
-    const before = write('before.graphql', sdl);
-    const after = write('after.graphql', sdl.replace(' = 2', ''));
-    const file = join(mkdtempSync(join(folder, 'usage-')), 'usage.json');
-    const handler = graphqlHTTP(buildSchema(sdl), { usage: { file } });
-    const query = sdl.includes('find')
-      ? '{ find(by: { more: 1 }) }'
-      : sdl.includes('@wait')
-        ? '{ user @wait }'
-        : '{ user }';
-    await inject(handler, { query });
-    await handler.usage.flush();
-    const words = ['check', '--schema', after, '--against', before, '--json'];
-    const { code, out } = await run(...words);
-    const type = expect.stringMatching(/DEFAULT_VALUE_CHANGE$/);
-    expect([code, JSON.parse(out).changes]).toMatchObject([1, [{ level: 'breaking', type, coordinate }]]);
-    const used = await run(...words, '--usage', file);
-    expect([used.code, JSON.parse(used.out).changes]).toMatchObject([
-      level === 'safe' ? 0 : 1,
-      [{ level, type, coordinate }],
-    ]);
-  },
-);
-
 const FIND = 'query ($by: Filter) { find(by: $by) { name } }';
 
 it.each([
