@@ -54,9 +54,9 @@ export function createCachedExecution(
     // The headers of the response depend on the key also if the result is not stored.
     const user = userOf(settings, exchange, inputs);
     if (inputs.incremental !== undefined) return undefined;
-    const plan = planOf(prepared);
     const variants = declaredVariants(exchange);
-    if (user === undefined || variants === undefined || !plan.shouldTry()) return undefined;
+    if (user === undefined || variants === undefined) return undefined;
+    const plan = planOf(prepared);
     const { vary } = plan;
     const key = plan.keyOf({
       variables: inputs.variableValues,

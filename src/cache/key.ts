@@ -11,11 +11,6 @@ import { getOrCreate } from '../options/rules.ts';
 /** Longer keys are replaced by their hash, so that large variables do not fill the store. */
 const MAX_KEY_LENGTH = 512;
 
-/** Uncacheable results in a row, from which most requests for an operation do not use the store. */
-const MAX_UNCACHEABLE = 8;
-/** One of this many requests tries again. */
-const RETRY_INTERVAL = 16;
-
 const digest = (text: string): string => createHash('sha256').update(text).digest('base64url');
 
 /** Returns the part of keys that separates schemas. */
@@ -60,9 +55,8 @@ export class KeyPlan {
   readonly #variables: readonly string[];
   /** The request headers that results depend on, sorted. */
   #vary: readonly string[];
-  #uncacheable = 0;
-  #skipped = 0;
-  #isCacheable = true;
+  /** Whether the last result of the operation was cacheable, so that requests may wait for each other. */
+  isCacheable = true;
 
   constructor({ source, operation }: PreparedOperation, schemaId: string, vary: readonly string[]) {
     const name = operation.name?.value ?? '';
@@ -74,30 +68,6 @@ export class KeyPlan {
   /** The request headers that keys contain at present. */
   get vary(): readonly string[] {
     return this.#vary;
-  }
-
-  /** Whether the last result of the operation was cacheable, so that requests may wait for each other. */
-  get isCacheable(): boolean {
-    return this.#isCacheable;
-  }
-
-  /** Whether a request should use the store. */
-  shouldTry(): boolean {
-    if (this.#uncacheable < MAX_UNCACHEABLE) return true;
-    this.#skipped = (this.#skipped + 1) % RETRY_INTERVAL;
-    return this.#skipped === 0;
-  }
-
-  /** Counts the result of an execution. One with errors says nothing about the other results of the operation. */
-  count(isCacheable: boolean, hasErrors: boolean): void {
-    this.#isCacheable = isCacheable;
-    if (isCacheable) this.#uncacheable = 0;
-    else if (!hasErrors) this.#uncacheable += 1;
-  }
-
-  /** Call it for a stored result: the operation has cacheable results, also if other variables have not. */
-  found(): void {
-    this.#uncacheable = 0;
   }
 
   /**

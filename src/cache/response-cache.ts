@@ -35,9 +35,7 @@ export class ResponseCache {
     return settle(this.#store.getEncoded(encodedKey(query.key, coding)), (entry) => {
       const stored = entry && new StoredResult(entry, { coding });
       const used = stored?.isFresh === true ? query.useEncoded(stored) : undefined;
-      if (used === undefined) return this.#run(query);
-      query.plan.found();
-      return used;
+      return used ?? this.#run(query);
     });
   }
 
@@ -48,7 +46,6 @@ export class ResponseCache {
   #continue(query: CacheableQuery, { entry, version }: CacheLookup): MaybePromise<ExecutionOutcome> {
     const keep = this.#keepEncodedFor(query, entry, version);
     const stored = entry === undefined ? undefined : new StoredResult(entry, { keep });
-    if (stored !== undefined) query.plan.found();
     if (stored?.isFresh === true) return query.use(stored);
     if (stored?.isUsableFor(this.#settings.staleWhileRevalidate) === true) {
       this.#revalidate(query, version);
@@ -133,7 +130,7 @@ export class ResponseCache {
     version: number | string,
   ): MaybePromise<CacheEntry | undefined> {
     const entry = this.#entryOf(query, outcome);
-    query.plan.count(entry !== undefined, outcome.kind !== 'data');
+    query.plan.isCacheable = entry !== undefined;
     if (entry === undefined) return undefined;
     return settle(this.#store.set(query.key, entry, version), (stored) => (stored ? entry : undefined));
   }
