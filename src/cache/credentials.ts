@@ -2,42 +2,16 @@ import type { ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import type { ConnectRequest } from '../../types/connect.ts';
 import { hasParameter } from '../http/routing.ts';
+import identity from './identity.json' with { type: 'json' };
 
 /**
  * Request headers that identify a user: credentials, client certificates, and what the known gateways and proxies add
  * after they have authenticated the user.
  */
-const IDENTITY_HEADERS: ReadonlySet<string> = new Set(
-  `cookie authorization proxy-authorization dpop private-token
-   api-key apikey x-api-key x-apikey x-access-key x-goog-api-key x-functions-key ocp-apim-subscription-key
-   token x-token x-access-token x-auth x-auth-key x-auth-token x-authorization x-id-token x-jwt x-jwt-assertion
-   x-session x-session-id x-session-token x-amz-security-token x-hasura-admin-secret x-shopify-access-token
-   signature x-signature x-hub-signature-256 x-client-secret
-   user x-user x-user-id x-user-name x-username x-user-email x-user-token x-account-id x-customer-id
-   x-login x-email x-principal x-identity remote-user remote-email remote-groups remote-name x-remote-user x-webauth-user
-   x-forwarded-user x-forwarded-email x-forwarded-groups x-forwarded-preferred-username x-forwarded-access-token
-   x-auth-request-user x-auth-request-email x-auth-request-groups x-auth-request-preferred-username
-   x-auth-request-access-token x-authenticated-user x-authenticated-userid x-vouch-user x-vouch-idp-idtoken
-   x-authentik-username x-authentik-email x-authentik-uid x-authentik-jwt
-   x-consumer-id x-consumer-custom-id x-consumer-username x-credential-identifier x-anonymous-consumer
-   x-amzn-oidc-data x-amzn-oidc-identity x-amzn-oidc-accesstoken
-   cf-access-jwt-assertion cf-access-authenticated-user-email cf-access-client-id cf-access-client-secret
-   x-goog-authenticated-user-email x-goog-authenticated-user-id x-goog-iap-jwt-assertion x-apigateway-api-userinfo
-   x-endpoint-api-userinfo x-ms-client-principal x-ms-client-principal-id x-ms-client-principal-name
-   x-ms-token-aad-access-token x-ms-token-aad-id-token x-pomerium-jwt-assertion x-pomerium-claim-email
-   x-pomerium-claim-user tailscale-user-login tailscale-user-name
-   client-cert client-cert-chain x-client-cert x-client-dn x-client-cert-dn x-forwarded-client-cert ssl-client-cert
-   ssl-client-s-dn ssl-client-subject-dn x-ssl-client-cert x-ssl-client-dn x-ssl-client-s-dn x-ssl-cert
-   x-amzn-mtls-clientcert x-amzn-mtls-clientcert-leaf x-amzn-mtls-clientcert-subject
-   x-arr-clientcert x-client-certificate`.split(/\s+/),
-);
+const IDENTITY_HEADERS: ReadonlySet<string> = new Set(identity.headers);
 
 /** Parameters of the URL that identify a user, such as `access_token` (RFC 6750 §2.3). */
-const IDENTITY_PARAMETERS: ReadonlySet<string> = new Set(
-  `access_token access-token accesstoken id_token token auth auth_token authorization jwt api_key api-key apikey
-   access_key session session_id sessionid sid password secret signature sig x-amz-signature x-goog-signature user user_id userid
-   username login`.split(/\s+/),
-);
+const IDENTITY_PARAMETERS: ReadonlySet<string> = new Set(identity.parameters);
 
 const isIdentityParameter = (name: string): boolean => IDENTITY_PARAMETERS.has(name.toLowerCase());
 
