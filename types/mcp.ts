@@ -22,8 +22,6 @@ export interface McpOptions {
   resourceMetadata?: McpResourceMetadata | undefined;
   /** Adds the tools `search_schema` and `describe_type`, which show the schema to agents. @default false */
   search?: boolean | undefined;
-  /** A directory of prompts: Markdown files whose `{{words}}` are arguments. It is read once. @default none */
-  prompts?: string | undefined;
   /**
    * Variables that are filled from headers of the request, as header names by the names of variables. Agents neither see
    * nor set them. @default {}

@@ -15,7 +15,6 @@ import {
   NO_STORE,
   type Reply,
   startedBefore,
-  toError,
   wasStarted,
   writeReply,
 } from '../http/reply.ts';
@@ -32,9 +31,7 @@ import {
   isListOf,
   isObject,
   isOrigin,
-  isPath,
   isString,
-  optionError,
   type Rules,
   resolveOptions,
   rule,
@@ -49,7 +46,7 @@ import {
   type McpExchange,
   type McpServices,
 } from './protocol.ts';
-import { assertNoSearchTools, createToolList, readPrompts } from './tools.ts';
+import { assertNoSearchTools, createToolList } from './tools.ts';
 
 /** The options of `mcp` after checks, with defaults filled in. */
 interface McpSettings {
@@ -57,7 +54,6 @@ interface McpSettings {
   readonly allowedHosts: readonly string[] | undefined;
   readonly resourceMetadata: McpResourceMetadata | undefined;
   readonly search: boolean;
-  readonly prompts: string | undefined;
   readonly variablesFromHeaders: Readonly<Record<string, string>>;
   readonly name: string;
   readonly version: string;
@@ -81,7 +77,6 @@ const rules: Rules<McpSettings> = {
     'an object with a list of URLs "authorizationServers"',
   ),
   search: flag(false),
-  prompts: rule<string | undefined>(undefined, isPath, 'the path of a directory'),
   variablesFromHeaders: rule<Readonly<Record<string, string>>>(
     {},
     (value) => isObject(value) && Object.values(value).every(isString),
@@ -119,7 +114,6 @@ export function createMcp(handler: GraphQLHandler, given: McpOptions | undefined
     tools: createToolList(core, documents, new Set(headers.keys()), () => protocol.notify.toolsChanged()),
     run: createRunTool(core),
     problemOf: createArgumentCheck(sdk),
-    prompts: settings.prompts === undefined ? new Map() : promptsOf(settings.prompts),
     headers,
     schemaFor: settings.search
       ? (req) => inTime(core.timeLimit, core.schemaFor(req, undefined, 'mcp'), originOf(req))
@@ -145,14 +139,6 @@ export function createMcp(handler: GraphQLHandler, given: McpOptions | undefined
   endpoint.tools();
   offeredTools.add(endpoint, endpoint.tools);
   return endpoint;
-}
-
-function promptsOf(directory: string): McpServices['prompts'] {
-  try {
-    return readPrompts(directory);
-  } catch (error) {
-    throw optionError(MCP_OPTIONS, `option "prompts" cannot be read: ${toError(error).message}`);
-  }
 }
 
 type Fetch = (request: Request, options: { authInfo: AuthInfo }) => Promise<Response>;

@@ -8,7 +8,7 @@ import { formatValue, getOrCreate, isThenable, optionError } from '../options/ru
 import { MCP_OPTIONS } from '../options/scopes.ts';
 import type { CallResult, RunTool } from './call.ts';
 import type { OperationTool, ToolList } from './tools.ts';
-import { fillPrompt, type PromptFile, SEARCH_TOOLS, searchSchema } from './tools.ts';
+import { SEARCH_TOOLS, searchSchema } from './tools.ts';
 
 type Sdk = typeof import('@modelcontextprotocol/server');
 type Validators = typeof import('@modelcontextprotocol/server/validators/cf-worker');
@@ -26,7 +26,6 @@ export interface McpExchange {
 export interface McpServices {
   tools(): ToolList;
   readonly run: RunTool;
-  readonly prompts: ReadonlyMap<string, PromptFile>;
   /** The names of headers by the variables that they fill. */
   readonly headers: ReadonlyMap<string, string>;
   /** The response to a call whose arguments the schema of its tool refuses. */
@@ -85,14 +84,11 @@ export function createProtocolServer(
   exchange: McpExchange,
   isCurrent: boolean,
 ): Server {
-  const { prompts, instructions, name, version } = services;
+  const { instructions, name, version } = services;
   const server = new sdk.Server(
     { name, version },
     {
-      capabilities: {
-        tools: { listChanged: isCurrent },
-        ...(prompts.size > 0 ? { prompts: {} } : undefined),
-      },
+      capabilities: { tools: { listChanged: isCurrent } },
       instructions: instructions === undefined ? DATA_NOTE : `${instructions}\n\n${DATA_NOTE}`,
     },
   );
@@ -103,7 +99,6 @@ export function createProtocolServer(
     if (result !== undefined) return result;
     throw new sdk.ProtocolError(sdk.INVALID_PARAMS, `There is no tool ${formatValue(params.name)}`);
   });
-  if (prompts.size > 0) addPrompts(sdk, server, prompts);
   return server;
 }
 
@@ -211,26 +206,4 @@ function nameClient({ headers }: IncomingMessage, agent: ReturnType<Server['getC
   if (agent === undefined || headers['graphql-client-name'] !== undefined) return;
   headers['graphql-client-name'] = agent.name;
   headers['graphql-client-version'] = agent.version;
-}
-
-function addPrompts(sdk: Sdk, server: Server, prompts: McpServices['prompts']): void {
-  server.setRequestHandler('prompts/list', () => ({
-    prompts: [...prompts.values()].map(({ name, title, arguments: names }) => ({
-      name,
-      title,
-      description: title,
-      arguments: names.map((each) => ({ name: each, required: true })),
-    })),
-  }));
-  server.setRequestHandler('prompts/get', ({ params }) => {
-    const prompt = prompts.get(params.name);
-    const given = params.arguments ?? {};
-    const missing = prompt?.arguments.filter((each) => !Object.hasOwn(given, each)) ?? [];
-    if (prompt === undefined || missing.length > 0) {
-      const problem = prompt === undefined ? 'There is no such prompt' : `Missing: ${missing.join(', ')}`;
-      throw new sdk.ProtocolError(sdk.INVALID_PARAMS, problem);
-    }
-    const content = { type: 'text' as const, text: fillPrompt(prompt, given) };
-    return { description: prompt.title, messages: [{ role: 'user' as const, content }] };
-  });
 }

@@ -344,29 +344,6 @@ describe('mcp with the official client', () => {
 });
 
 describe('the tools of mcp', () => {
-  it('prompts of a directory have arguments', async () => {
-    const directory = makeFolder();
-    writeFileSync(
-      join(directory, 'greet.md'),
-      '# Greet a customer\n\nWrite to {{ name }}, in {{language}}.\n',
-    );
-    await serve({ options: { prompts: directory } });
-    const client = await connect();
-    expect((await client.listPrompts()).prompts).toMatchObject([
-      { name: 'greet', title: 'Greet a customer', arguments: [{ name: 'name' }, { name: 'language' }] },
-    ]);
-    const { messages } = await client.getPrompt({
-      name: 'greet',
-      arguments: { name: '{{language}}', language: 'Latin' },
-    });
-    expect(messages).toEqual([
-      { role: 'user', content: { type: 'text', text: 'Write to {{language}}, in Latin.\n' } },
-    ]);
-    await expect(client.getPrompt({ name: 'greet', arguments: { name: 'Ada' } })).rejects.toThrow(
-      'Missing: language',
-    );
-  });
-
   it('agents search the schema only with the option search', async () => {
     await serve();
     await expect(call(await connect(), 'search_schema', { words: 'customer' })).rejects.toThrow('no tool');

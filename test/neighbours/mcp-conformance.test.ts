@@ -1,6 +1,6 @@
 /** @tags once */
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -11,8 +11,8 @@ import { createServer } from '../../middleware/server.ts';
 import { listen } from '../kit.ts';
 import { nodeOf } from '../programs.ts';
 
-// The scenarios of @modelcontextprotocol/conformance that concern tools of text, and prompts. The others call tools with
-// images, logs, sampling and resources, which an API of GraphQL does not have.
+// The scenarios of @modelcontextprotocol/conformance that concern tools of text. The others call tools with
+// images, logs, sampling, prompts and resources, which an API of GraphQL does not have.
 
 jest.setTimeout(120_000);
 
@@ -23,9 +23,6 @@ const SCENARIOS = [
   'tools-call-simple-text',
   'tools-call-error',
   'server-sse-multiple-streams',
-  'prompts-list',
-  'prompts-get-simple',
-  'prompts-get-with-args',
   'dns-rebinding-protection',
 ];
 
@@ -47,14 +44,7 @@ let server: ReturnType<typeof createServer>;
 let url: string;
 
 beforeAll(async () => {
-  const prompts = join(folder, 'prompts');
-  mkdirSync(prompts);
-  writeFileSync(join(prompts, 'test_simple_prompt.md'), '# Simple\n\nThis is a simple prompt for testing.');
-  writeFileSync(
-    join(prompts, 'test_prompt_with_arguments.md'),
-    "# With arguments\n\nPrompt with arguments: arg1='{{arg1}}', arg2='{{arg2}}'",
-  );
-  const endpoint = mcp(graphqlHTTP(schema, { rootValue, documents: { from } }), { prompts });
+  const endpoint = mcp(graphqlHTTP(schema, { rootValue, documents: { from } }));
   server = createServer((req, res) => endpoint(req, res, () => res.end()));
   ({ url } = await listen(server, '/'));
 });
