@@ -1,6 +1,5 @@
 import {
   type FieldNode,
-  type FragmentDefinitionNode,
   type GraphQLCompositeType,
   type GraphQLField,
   type GraphQLInputType,
@@ -15,20 +14,19 @@ import {
   isObjectType,
   isUnionType,
   Kind,
-  type SelectionSetNode,
   type ValueNode,
   valueFromASTUntyped,
   visit,
 } from 'graphql';
 import {
   CONDITIONS,
+  type ConditionValues,
   conditionsOf,
   conditionValues,
-  fragmentsOf,
-  isIncluded,
-  narrow,
+  KeptVariants,
   type Condition as Variable,
   variantKey,
+  visitFields,
 } from '../execution/document.ts';
 import type { MemoryAccount, ValidatedOperation } from '../execution/types.ts';
 import { namesOf } from './access.ts';
@@ -68,7 +66,6 @@ interface Requirement {
   readonly policies: readonly string[];
 }
 
-const MAX_VARIANTS = 64;
 /** An estimate of the bytes of a requirement, for each field of the document. */
 const BYTES_PER_FIELD = 100;
 
@@ -77,7 +74,7 @@ export class OperationRequirement {
   readonly #operation: ValidatedOperation;
   readonly #schema: SchemaRequirements;
   readonly #variables: readonly Variable[];
-  readonly #variants = new Map<string, Requirement>();
+  readonly #variants = new KeptVariants((key) => this.#create(key));
 
   constructor(operation: ValidatedOperation, account: MemoryAccount) {
     this.#operation = operation;
@@ -114,67 +111,42 @@ export class OperationRequirement {
   #variant(variables: Variables): Requirement {
     // A variable that is not a boolean counts as either value; its coercion fails later.
     const key = variantKey(this.#variables, variables) ?? '';
-    let variant = this.#variants.get(key);
-    if (variant === undefined) {
-      const values = conditionValues(this.#variables, key);
-      variant = new Selection(this.#operation, this.#schema, values).requirement();
-      if (this.#variants.size < MAX_VARIANTS) this.#variants.set(key, variant);
-    }
-    return variant;
+    return this.#variants.get(key) ?? this.#create(key);
+  }
+
+  #create(key: string): Requirement {
+    return new Selection(this.#operation, this.#schema).requirement(conditionValues(this.#variables, key));
   }
 }
 
-/** Collects what the selected fields of an operation require. Each selection set is visited once per type. */
+/** Collects what the selected fields of an operation require. */
 class Selection {
   readonly #operation: ValidatedOperation;
   readonly #requirements: SchemaRequirements;
-  readonly #values: ReadonlyMap<string, boolean>;
-  readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
-  readonly #visited = new Map<GraphQLCompositeType, Set<SelectionSetNode>>();
   readonly #demands: Demand[] = [];
   readonly #inputs: InputDemand[] = [];
   readonly #possible = new Set<Condition>();
 
-  constructor(
-    operation: ValidatedOperation,
-    requirements: SchemaRequirements,
-    values: ReadonlyMap<string, boolean>,
-  ) {
+  constructor(operation: ValidatedOperation, requirements: SchemaRequirements) {
     this.#operation = operation;
     this.#requirements = requirements;
-    this.#values = values;
-    this.#fragments = fragmentsOf(operation.document);
   }
 
-  requirement(): Requirement {
-    const { schema, operation } = this.#operation;
-    const root = schema.getRootType(operation.operation);
-    if (root && !this.#requirements.isEmpty) this.#visit(root, operation.selectionSet, true);
+  requirement(values: ConditionValues): Requirement {
+    if (!this.#requirements.isEmpty) {
+      const variable = (name: string): boolean | undefined => values.get(name);
+      visitFields(this.#operation, variable, (type, node, isRoot) => this.#visit(type, node, isRoot));
+    }
     const possible = [...this.#possible];
     const policies = namesOf(possible, 'policies');
     return { demands: this.#demands, inputs: this.#inputs, possible, policies };
   }
 
-  #visit(type: GraphQLCompositeType, set: SelectionSetNode, isRoot: boolean): void {
-    const sets = this.#visited.get(type) ?? new Set();
-    if (sets.has(set)) return;
-    this.#visited.set(type, sets.add(set));
-    for (const node of set.selections) {
-      if (!isIncluded(node.directives, (name) => this.#values.get(name))) continue;
-      if (node.kind === Kind.FIELD) this.#field(type, node, isRoot);
-      else {
-        const fragment = node.kind === Kind.INLINE_FRAGMENT ? node : this.#fragments.get(node.name.value);
-        if (fragment === undefined) continue;
-        const narrowed = narrow(this.#operation.schema, type, fragment.typeCondition);
-        if (narrowed !== undefined) this.#visit(narrowed, fragment.selectionSet, isRoot);
-      }
-    }
-  }
-
-  #field(type: GraphQLCompositeType, node: FieldNode, isRoot: boolean): void {
+  /** Returns the types of the values. */
+  #visit(type: GraphQLCompositeType, node: FieldNode, isRoot: boolean): readonly GraphQLCompositeType[] {
     const definition = isUnionType(type) ? undefined : type.getFields()[node.name.value];
     // Everyone may see __typename. Introspection has its own options.
-    if (definition === undefined) return;
+    if (definition === undefined) return [];
     const coordinate = `${type.name}.${definition.name}`;
     const objects = isObjectType(type) ? [type] : this.#operation.schema.getPossibleTypes(type);
     const ofObjects = objects.map((object) => this.#ofField(object, definition.name));
@@ -183,11 +155,9 @@ class Selection {
     for (const each of ofObjects.flat()) this.#possible.add(each);
     const fields = objects.flatMap((object) => object.getFields()[definition.name] ?? []);
     for (const definition of fields) this.#addArguments({ node, coordinate, isRoot, definition });
-    for (const valueType of new Set(fields.map((field) => getNamedType(field.type)))) {
-      if (!isCompositeType(valueType) || node.selectionSet === undefined) continue;
-      if (isAbstractType(valueType)) this.#addValues(valueType);
-      this.#visit(valueType, node.selectionSet, false);
-    }
+    const types = [...new Set(fields.map((field) => getNamedType(field.type)))].filter(isCompositeType);
+    for (const each of types) if (isAbstractType(each)) this.#addValues(each);
+    return types;
   }
 
   /** What constant values require is known now. */

@@ -8,13 +8,10 @@ import {
   isCompositeType,
   isInterfaceType,
   isObjectType,
-  Kind,
-  type SelectionNode,
-  type SelectionSetNode,
 } from 'graphql';
 import type { CacheHint, FieldCachePolicy } from '../../types/caching.ts';
 import { directivesOf, type SchemaElement } from '../execution/directives.ts';
-import { type ConditionValues, fragmentsOf, isIncluded, narrow } from '../execution/document.ts';
+import { type ConditionValues, visitFields } from '../execution/document.ts';
 import type { CachedOperation } from '../execution/types.ts';
 import {
   ACCEPTED_SECONDS,
@@ -151,8 +148,10 @@ interface SelectedField {
   readonly types: ReadonlySet<GraphQLCompositeType>;
 }
 
+const NO_TYPES: ReadonlySet<GraphQLCompositeType> = new Set();
+
 /** Introspection depends on options and requests, so it is never cacheable. */
-const UNKNOWN_FIELD: SelectedField = { hint: { maxAge: 0 }, objects: [], definitions: [], types: new Set() };
+const UNKNOWN_FIELD: SelectedField = { hint: { maxAge: 0 }, objects: [], definitions: [], types: NO_TYPES };
 
 /** The hints of fields, which do not depend on operations. */
 export class SchemaHints {
@@ -222,48 +221,18 @@ function inheritsMaxAge(definition: Field): boolean {
 /** Receives each selected field of an operation at least once. */
 export type VisitField = (field: SelectedField, isRoot: boolean, node: FieldNode) => void;
 
-/**
- * Visits the fields that an execution may resolve, for every object type that a value may have. Each
- * selection set is visited once per type, so the time is linear in the document.
- */
+/** Visits the fields that an execution may resolve, for every object type that a value may have. */
 export function visitSelectedFields(
-  { schema, document, operation }: CachedOperation,
+  operation: CachedOperation,
   hints: SchemaHints,
   values: ConditionValues,
   visitField: VisitField,
 ): void {
-  const rootType = schema.getRootType(operation.operation);
-  if (rootType === undefined || rootType === null) return;
-  const fragments = fragmentsOf(document);
   const variable = (name: string): boolean | undefined => values.get(name);
-  const visitedRoots: VisitedSets = new Map();
-  const visited: VisitedSets = new Map();
-
-  function visit(type: GraphQLCompositeType, selectionSet: SelectionSetNode, isRoot: boolean): void {
-    const sets = getOrCreate(isRoot ? visitedRoots : visited, type, () => new Set());
-    if (sets.has(selectionSet)) return;
-    sets.add(selectionSet);
-    for (const node of selectionSet.selections) {
-      if (isIncluded(node.directives, variable)) visitSelection(type, node, isRoot);
-    }
-  }
-
-  function visitSelection(type: GraphQLCompositeType, node: SelectionNode, isRoot: boolean): void {
-    if (node.kind === Kind.FIELD) {
-      if (node.name.value === '__typename') return;
-      const field = hints.select(schema, type, node.name.value, isRoot && isObjectType(type));
-      visitField(field, isRoot, node);
-      if (node.selectionSet === undefined) return;
-      for (const valueType of field.types) visit(valueType, node.selectionSet, false);
-      return;
-    }
-    const fragment = node.kind === Kind.INLINE_FRAGMENT ? node : fragments.get(node.name.value);
-    if (fragment === undefined) return;
-    const narrowed = narrow(schema, type, fragment.typeCondition);
-    if (narrowed !== undefined) visit(narrowed, fragment.selectionSet, isRoot);
-  }
-
-  visit(rootType, operation.selectionSet, true);
+  visitFields(operation, variable, (type, node, isRoot) => {
+    if (node.name.value === '__typename') return NO_TYPES;
+    const field = hints.select(operation.schema, type, node.name.value, isRoot && isObjectType(type));
+    visitField(field, isRoot, node);
+    return field.types;
+  });
 }
-
-type VisitedSets = Map<GraphQLCompositeType, Set<SelectionSetNode>>;

@@ -18,6 +18,8 @@ import {
   type ConditionValues,
   conditionsOf,
   conditionValues,
+  KeptVariants,
+  MAX_VARIANTS,
   variantKey,
 } from '../execution/document.ts';
 import { unattributedCalls } from '../execution/guard.ts';
@@ -110,7 +112,6 @@ const toSeconds = (value: number): number => Math.min(Math.floor(value), MAX_SEC
 
 export const isCacheable = ({ maxAge, sharedMaxAge }: CachePolicy): boolean => maxAge > 0 || sharedMaxAge > 0;
 
-const MAX_VARIANTS = 64;
 /** An estimate of the bytes of a policy and its key. */
 const POLICY_BYTES = 300;
 const NO_VALUES: ConditionValues = new Map();
@@ -126,7 +127,7 @@ class OperationPolicy {
   readonly #conditions: readonly Condition[];
   /** The policy if each condition may have either value. */
   readonly #strictest: CachePolicy;
-  readonly #variants = new Map<string, CachePolicy>();
+  readonly #variants = new KeptVariants((key) => this.#combine(conditionValues(this.#conditions, key)));
   #tags: OperationTags | undefined;
   /** The last result of `withTags`, and its policy. */
   #tagged: { readonly policy: CachePolicy; readonly result: CachePolicy } | undefined;
@@ -148,14 +149,7 @@ class OperationPolicy {
   of(variables: Record<string, unknown> | undefined): CachePolicy {
     if (this.#conditions.length === 0) return this.#strictest;
     const key = variantKey(this.#conditions, variables ?? {});
-    if (key === undefined) return this.#strictest;
-    let policy = this.#variants.get(key);
-    if (policy === undefined) {
-      if (this.#variants.size >= MAX_VARIANTS) return this.#strictest;
-      policy = this.#combine(conditionValues(this.#conditions, key));
-      this.#variants.set(key, policy);
-    }
-    return policy;
+    return (key === undefined ? undefined : this.#variants.get(key)) ?? this.#strictest;
   }
 
   /** Returns the tags of the selected fields for the variables of a request; undefined if they are unknown. */

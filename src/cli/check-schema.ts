@@ -218,7 +218,8 @@ export function findChanges(oldSchema: GraphQLSchema, newSchema: GraphQLSchema):
   return [
     ...findBreakingChanges(oldSchema, newSchema).map((found): SchemaChange => {
       const coordinate = coordinateOf(found);
-      const affected = coordinate === undefined ? undefined : affectedBy(found, coordinate, oldSchema, newSchema);
+      const affected =
+        coordinate === undefined ? undefined : affectedBy(found, coordinate, oldSchema, newSchema);
       return { ...found, coordinate, level: 'breaking', affected };
     }),
     ...findDangerousChanges(oldSchema, newSchema).map(

@@ -1,6 +1,6 @@
 import { type DocumentNode, visit } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import { CONDITIONS, type Condition, conditionsOf, variantKey } from '../execution/document.ts';
+import { CONDITIONS, type Condition, conditionsOf, KeptVariants, variantKey } from '../execution/document.ts';
 import { executeIncrementally, graphqlJs, outcomeFromResult } from '../execution/graphql-js.ts';
 import { V17 } from '../execution/graphql-version.ts';
 import { warnIfExecuteIsWrapped } from '../execution/observed.ts';
@@ -179,8 +179,6 @@ function hasVariables(fragment: { variableDefinitions?: readonly unknown[] | und
   return fragment.variableDefinitions !== undefined && fragment.variableDefinitions.length > 0;
 }
 
-const MAX_VARIANTS = 64;
-
 /** The inputs of the compiled form of an operation. */
 interface FormSource {
   readonly program: Program;
@@ -252,7 +250,7 @@ class Variants {
   readonly #source: FormSource;
   readonly #conditions: readonly Condition[];
   readonly #shared: SharedPlans;
-  readonly #runs = new Map<string, ProgramRun>();
+  readonly #runs = new KeptVariants(() => this.#compile());
   /** The run of an operation without conditions. */
   #only: ProgramRun | undefined;
 
@@ -279,12 +277,7 @@ class Variants {
     }
     const key = variantKey(this.#conditions, variables);
     if (key === undefined) return undefined;
-    const known = this.#runs.get(key);
-    if (known !== undefined) return known;
-    if (this.#runs.size >= MAX_VARIANTS) return this.#withoutVariant();
-    const run = this.#compile();
-    this.#runs.set(key, run);
-    return run;
+    return this.#runs.get(key) ?? this.#withoutVariant();
   }
 
   /** graphql-js knows no error modes before version 17, so such an operation is compiled for one execution. */

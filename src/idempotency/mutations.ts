@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type FieldNode, GraphQLError, Kind, print, type SelectionSetNode } from 'graphql';
+import { type FieldNode, GraphQLError, Kind, print } from 'graphql';
 import type { LRUCache } from 'lru-cache';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { RedisSource } from '../../types/redis.ts';
@@ -8,7 +8,7 @@ import type { UploadedFile } from '../../types/uploads.ts';
 import { isPublicError } from '../core/errors.ts';
 import { UPLOADED } from '../core/limits.ts';
 import { packages } from '../diagnostics/packages.ts';
-import { fragmentsOf, isIncluded } from '../execution/document.ts';
+import { fragmentsOf, visitFields } from '../execution/document.ts';
 import type {
   EngineSettings,
   ErrorOrigin,
@@ -241,16 +241,13 @@ const variablesOf =
   };
 
 /** The fields at the root of an operation that its variables include. */
-function rootFields({ document, operation }: PreparedOperation, variable: Variable): FieldNode[] {
-  const fragments = fragmentsOf(document);
-  const fieldsOf = (set: SelectionSetNode | undefined): FieldNode[] =>
-    (set?.selections ?? []).flatMap((node) => {
-      if (!isIncluded(node.directives, variable)) return [];
-      if (node.kind === Kind.FIELD) return [node];
-      const fragment = node.kind === Kind.INLINE_FRAGMENT ? node : fragments.get(node.name.value);
-      return fieldsOf(fragment?.selectionSet);
-    });
-  return fieldsOf(operation.selectionSet);
+function rootFields(prepared: PreparedOperation, variable: Variable): FieldNode[] {
+  const fields: FieldNode[] = [];
+  visitFields(prepared, variable, (_type, node) => {
+    fields.push(node);
+    return [];
+  });
+  return fields;
 }
 
 /** A key as it was sent. */

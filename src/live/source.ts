@@ -6,7 +6,7 @@ import type { EventResult } from '../../types/pubsub.ts';
 import { withExtensions } from '../core/admission.ts';
 import { type ObservedStream, observeStream } from '../core/observed-stream.ts';
 import { inTime } from '../execution/deadline.ts';
-import { fragmentsOf, isIncluded } from '../execution/document.ts';
+import { visitFields } from '../execution/document.ts';
 import { refusalError, toGraphQLError } from '../execution/graphql-error.ts';
 import { executionArgs, setErrorCode } from '../execution/graphql-js.ts';
 import { optionalExport } from '../execution/graphql-version.ts';
@@ -312,16 +312,17 @@ function explained(error: unknown, { operation, schema }: PreparedOperation): un
  * Whether a subscription has a field after `@skip` and `@include`: graphql 16 throws a TypeError for one that has none. Its
  * validation refuses conditions with variables.
  */
-function selectsField({ operation, document }: PreparedOperation): boolean {
-  const fragments = fragmentsOf(document);
-  const selects = ({ selections }: graphql.SelectionSetNode): boolean =>
-    selections.some((node) => {
-      if (!isIncluded(node.directives, () => undefined)) return false;
-      if (node.kind === graphql.Kind.FIELD) return true;
-      const fragment = node.kind === graphql.Kind.FRAGMENT_SPREAD ? fragments.get(node.name.value) : node;
-      return fragment !== undefined && selects(fragment.selectionSet);
-    });
-  return selects(operation.selectionSet);
+function selectsField(operation: PreparedOperation): boolean {
+  let hasField = false;
+  visitFields(
+    operation,
+    () => undefined,
+    () => {
+      hasField = true;
+      return [];
+    },
+  );
+  return hasField;
 }
 
 /** Adds the code to errors of variables, and of a schema without subscriptions. Errors of resolvers have a path. */
