@@ -3,6 +3,7 @@ import type { CacheEntry, CacheLookup, CachePubSub, CacheStore } from '../../typ
 import { registerGauge } from '../diagnostics/stats.ts';
 import { startTimeLimit } from '../http/timers.ts';
 import { isListOf, isObject, isString, isThenable, settle } from '../options/rules.ts';
+import { BoundedStore } from '../redis/bounded.ts';
 import { SharedMemoryStore } from './invalidations.ts';
 import { MemoryStore } from './memory-store.ts';
 
@@ -17,24 +18,17 @@ export const byteStores: WeakSet<CacheStore> = new WeakSet();
 /** The longest time, in milliseconds, for which a request waits for the store. */
 const STORE_MILLISECONDS = 50;
 
-/** A store that did not reply is tried again after this time. */
-const PROBE_MILLISECONDS = 1000;
-
 const SLOW = `the store did not reply within ${STORE_MILLISECONDS} ms; requests are executed until it replies`;
 
 const UNAVAILABLE: CacheLookup = { entry: undefined, version: undefined };
 
-/**
- * Limits the waits for a store. A slow store counts as unavailable: requests are executed and do not wait for it
- * until it has replied, except one request per second.
- */
+/** The store of a response cache. While it is unavailable, requests are executed. */
 export class GuardedStore {
   /** Whether the store keeps any bytes: those of applications have to keep text only. */
   readonly keepsBytes: boolean;
   readonly #store: CacheStore;
   readonly #report: (error: unknown) => void;
-  /** The time until which the store is not used; undefined while it replies. */
-  #suspendedUntil: number | undefined;
+  readonly #bounded: BoundedStore;
   #hits = 0;
   #misses = 0;
 
@@ -42,6 +36,13 @@ export class GuardedStore {
     this.keepsBytes = keepsBytes;
     this.#store = store;
     this.#report = report;
+    this.#bounded = new BoundedStore({
+      timeout: STORE_MILLISECONDS,
+      late: SLOW,
+      // Other keys may still be readable, for example if Redis is full.
+      pausesAfterError: false,
+      report,
+    });
     registerGauge(this, { kind: 'responses', read: () => ({ hits: this.#hits, misses: this.#misses }) });
   }
 
@@ -57,7 +58,7 @@ export class GuardedStore {
 
   set(key: string, entry: CacheEntry, version: number | string): MaybePromise<boolean> {
     return settle(
-      this.#limit(() => this.#store.set(key, entry, version), false),
+      this.#bounded.use(() => this.#store.set(key, entry, version), false),
       (stored) => stored === true,
     );
   }
@@ -98,45 +99,7 @@ export class GuardedStore {
   }
 
   #lookUp(key: string): MaybePromise<CacheLookup> {
-    return this.#limit(() => settle(this.#store.get(key), checkLookup), UNAVAILABLE);
-  }
-
-  #limit<T>(use: () => MaybePromise<T>, unavailable: T): MaybePromise<T> {
-    if (this.#suspendedUntil !== undefined) {
-      if (performance.now() < this.#suspendedUntil) return unavailable;
-      // This request tries again; others do not.
-      this.#suspendedUntil = performance.now() + PROBE_MILLISECONDS;
-    }
-    try {
-      const result = use();
-      // Promises of other libraries may have no `catch`.
-      return isThenable(result) ? this.#wait(Promise.resolve(result), unavailable) : result;
-    } catch (error) {
-      this.#report(error);
-      return unavailable;
-    }
-  }
-
-  #wait<T>(result: Promise<T>, unavailable: T): Promise<T> {
-    return new Promise((resolve) => {
-      const cancel = startTimeLimit(STORE_MILLISECONDS, () => {
-        this.#suspendedUntil = performance.now() + PROBE_MILLISECONDS;
-        this.#report(new Error(SLOW));
-        resolve(unavailable);
-      });
-      result.then(
-        (value) => {
-          cancel();
-          this.#suspendedUntil = undefined;
-          resolve(value);
-        },
-        (error: unknown) => {
-          cancel();
-          this.#report(error);
-          resolve(unavailable);
-        },
-      );
-    });
+    return this.#bounded.use(() => settle(this.#store.get(key), checkLookup), UNAVAILABLE);
   }
 }
 

@@ -13,7 +13,6 @@ import {
   withNativePromise,
 } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
-import { withTimeLimit } from '../http/timers.ts';
 import {
   assertSync,
   delay,
@@ -35,6 +34,7 @@ import {
   wrongReturnValue,
 } from '../options/rules.ts';
 import { DOCUMENT_OPTIONS, PERSISTED_QUERY_OPTIONS } from '../options/scopes.ts';
+import { BoundedStore } from '../redis/bounded.ts';
 import { isRedis, type RedisCommands, redisRule } from '../redis/clients.ts';
 import { commandsOf } from '../redis/commands.ts';
 import {
@@ -461,11 +461,6 @@ class PersistedQueries {
   }
 }
 
-/** Milliseconds without requests to a store that has failed. */
-const PAUSE = 1000;
-/** The maximum number of requests that wait for the store. */
-const MAX_WAITING = 1000;
-
 const storeIn = (redis: RedisCommands): PersistedQueryStore => ({
   async get(key) {
     const text = await redis.send({ name: 'get', keys: [key] });
@@ -478,9 +473,7 @@ const storeIn = (redis: RedisCommands): PersistedQueryStore => ({
 class SharedStore {
   readonly #settings: PersistedQuerySettings;
   readonly #store: PersistedQueryStore;
-  readonly #onError: (error: unknown) => void;
-  #waiting = 0;
-  #pausedUntil = 0;
+  readonly #bounded: BoundedStore;
 
   constructor(
     store: NonNullable<PersistedQuerySettings['store']>,
@@ -489,45 +482,29 @@ class SharedStore {
   ) {
     this.#store = isRedis(store) ? storeIn(commandsOf(store)) : store;
     this.#settings = settings;
-    this.#onError = onError;
+    const { timeout } = settings;
+    this.#bounded = new BoundedStore({
+      timeout,
+      late: `no reply within ${timeout} ms`,
+      pausesAfterError: true,
+      report(cause) {
+        const reason = toError(cause).message;
+        const message = `The store of persisted queries failed: ${reason}. Queries count as not found meanwhile`;
+        onError(new Error(message, { cause }));
+      },
+    });
   }
 
   /** Returns a stored query; undefined if there is none, or if the store fails or is slow. */
   async get(hash: string): Promise<string | undefined> {
-    const found = await this.#run((key) => this.#store.get(key), hash);
-    return typeof found === 'string' ? found : undefined;
+    const { prefix } = this.#settings;
+    const found = await this.#bounded.use<unknown>(() => this.#store.get(prefix + hash), undefined);
+    return isString(found) ? found : undefined;
   }
 
   /** Stores a query. Does not wait for the store. */
   set(hash: string, query: string): void {
-    void this.#run((key) => this.#store.set(key, query, 'PX', this.#settings.ttl), hash);
-  }
-
-  /** Runs a command. A store that does not reply is not used for a while: its client may queue all commands. */
-  async #run(command: (key: string) => Promise<unknown>, hash: string): Promise<unknown> {
-    if (this.#waiting >= MAX_WAITING || performance.now() < this.#pausedUntil) return undefined;
-    this.#waiting += 1;
-    const { prefix, timeout } = this.#settings;
-    const late = (): Error => new Error(`no reply within ${timeout} ms`);
-    try {
-      return await withTimeLimit(Promise.resolve(command(prefix + hash)), timeout, late);
-    } catch (error) {
-      this.#fail(error);
-      return undefined;
-    } finally {
-      this.#waiting -= 1;
-    }
-  }
-
-  #fail(cause: unknown): void {
-    // Commands that began before the pause fail too.
-    if (performance.now() < this.#pausedUntil) return;
-    this.#pausedUntil = performance.now() + PAUSE;
-    const reason = toError(cause).message;
-    this.#onError(
-      new Error(`The store of persisted queries failed: ${reason}. Queries count as not found meanwhile`, {
-        cause,
-      }),
-    );
+    const { prefix, ttl } = this.#settings;
+    void this.#bounded.use<unknown>(() => this.#store.set(prefix + hash, query, 'PX', ttl), undefined);
   }
 }

@@ -3,6 +3,7 @@ import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import type { UsageReport } from '../../types/usage.ts';
 import { formatValue, getOrCreate, isCount, isObject } from '../options/rules.ts';
 import type { RedisCommands } from '../redis/clients.ts';
+import { RedisScript } from '../redis/commands.ts';
 
 /** The operations of one client on one day, with the coordinates that they used. */
 class ClientCounts {
@@ -184,22 +185,21 @@ const DAY_SECONDS = 24 * 60 * 60;
 const COUNTS_PER_COMMAND = 500;
 
 /** KEYS: the hash of a day. ARGV: seconds until it expires, then fields and their increments. */
-const ADD = `
+const ADD = new RedisScript(`
 for index = 2, #ARGV, 2 do redis.call('HINCRBY', KEYS[1], ARGV[index], ARGV[index + 1]) end
 redis.call('EXPIRE', KEYS[1], ARGV[1])
-return 1
-`;
-const READ = "return redis.call('HGETALL', KEYS[1])";
+return {1}
+`);
+const READ = new RedisScript("return redis.call('HGETALL', KEYS[1])");
+
+/** Milliseconds that a command may take. */
+const TIMEOUT = 2000;
 
 /**
  * Keeps counts in Redis: a hash per day, whose fields are a coordinate, a space and a client; the operations have the
  * empty coordinate. A command that was sent and not confirmed is sent again, so that a count is rather too high.
  */
 export function createRedisTarget(redis: RedisCommands, prefix: string, days: number): UsageTarget {
-  function send(script: string, day: string, ...args: (string | number)[]): Promise<unknown> {
-    if (redis.problem !== undefined) throw redis.problem;
-    return redis.send({ name: 'eval', script, keys: [prefix + day], args });
-  }
   return {
     async add(counts) {
       for (const [day, clients] of counts.days) {
@@ -208,7 +208,8 @@ export function createRedisTarget(redis: RedisCommands, prefix: string, days: nu
           ...[...coordinates].map(([coordinate, count]) => [`${coordinate} ${name}`, count] as const),
         ]);
         for (let sent = 0; sent < fields.length; sent += COUNTS_PER_COMMAND) {
-          await send(ADD, day, days * DAY_SECONDS, ...fields.slice(sent, sent + COUNTS_PER_COMMAND).flat());
+          const some = fields.slice(sent, sent + COUNTS_PER_COMMAND).flat();
+          await ADD.run(redis, TIMEOUT, prefix + day, days * DAY_SECONDS, ...some);
         }
         // Only the other days are added again if a later command fails.
         counts.days.delete(day);
@@ -218,7 +219,7 @@ export function createRedisTarget(redis: RedisCommands, prefix: string, days: nu
       const counts = new UsageCounts();
       for (let ago = days - 1; ago >= 0; ago--) {
         const day = dayOf(Date.now() - ago * DAY_SECONDS * 1000);
-        const reply = (await send(READ, day)) as readonly string[];
+        const reply = await READ.run(redis, TIMEOUT, prefix + day);
         for (let index = 0; index < reply.length; index += 2) {
           const [, coordinate = '', name = ''] = /^(\S*) (.*)$/s.exec(String(reply[index])) ?? [];
           const own = counts.of(day, name);
