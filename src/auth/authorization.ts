@@ -149,7 +149,7 @@ function authorize(
       const errors = fields
         .slice(0, prepared.maxErrors)
         .map(({ coordinate, node }) => access.error(coordinate, [node]));
-      return { errors, status: statusOf(errors[0] as (typeof errors)[number]) };
+      return { kind: 'error', errors, status: statusOf(errors[0] as (typeof errors)[number]) };
     }),
   );
 }

@@ -30,7 +30,7 @@ export async function checkDocuments(
   const texts = await readAll(paths);
   const unfit = [...texts].flatMap(([id, trusted]) => {
     const result = validator.validate(schema, validator.parse(trusted.text));
-    if (!('errors' in result)) return [];
+    if (result.kind !== 'error') return [];
     const errors = result.errors.map(({ message, locations = [] }) => ({ message, locations }));
     return [{ id, name: nameOf(trusted), errors }];
   });

@@ -3,8 +3,14 @@ import { type GraphQLError, getVariableValues } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { OperationDecision } from '../../types/operation.ts';
 import type { Authorization } from '../auth/authorization.ts';
-import { type BudgetCheck, createBudgetCheck, resolveBudget } from '../cost/budget.ts';
-import { type CostCheck, createCostCheck, createPrice, resolveCost } from '../cost/cost-check.ts';
+import { type BudgetCheck, createBudgetCheck, resolveBudget, type WithinBudget } from '../cost/budget.ts';
+import {
+  type CostCheck,
+  createCostCheck,
+  createPrice,
+  type PricedOperation,
+  resolveCost,
+} from '../cost/cost-check.ts';
 import { refuse, toGraphQLError } from '../execution/graphql-error.ts';
 import { setErrorCode } from '../execution/graphql-js.ts';
 import {
@@ -66,7 +72,7 @@ function authorized(
     // Variables have names too: those of input fields.
     const given =
       visible && coerceVariables({ ...prepared, schema: visible }, inputs.variableValues, settings);
-    if (given !== undefined && 'errors' in given) return given;
+    if (given?.kind === 'error') return given;
     return settle(
       authorization.authorize(prepared, inputs, source),
       (refusal) => refusal ?? hook?.(prepared, inputs, source) ?? ADMITTED,
@@ -74,8 +80,9 @@ function authorized(
   };
 }
 
-const ADMITTED: Admission = { extensions: undefined };
-const NO_BUDGET: Pick<Admission, 'headers'> = {};
+const ADMITTED: Admission = { kind: 'admitted', extensions: undefined };
+const UNPRICED: PricedOperation = { kind: 'priced', cost: 1, headers: undefined };
+const NO_BUDGET: WithinBudget = { kind: 'within', headers: undefined };
 
 /**
  * Creates one hook that runs the checks in this order. Undefined if all are off, so that operations cost
@@ -88,14 +95,14 @@ function combine(
 ): OperationHook | undefined {
   if (checkCost === undefined && budget === undefined) return hook;
   return (prepared, inputs, source) => {
-    const priced = checkCost?.(prepared, inputs, source) ?? { cost: 1, headers: undefined };
-    if ('errors' in priced) return priced;
+    const priced = checkCost?.(prepared, inputs, source) ?? UNPRICED;
+    if (priced.kind === 'error') return priced;
     const { cost, headers } = priced;
     const taken = budget?.(source, inputs.contextValue, cost) ?? NO_BUDGET;
     return settle(taken, (within) => {
-      if ('errors' in within) return within;
+      if (within.kind === 'error') return within;
       return settle(hook?.(prepared, inputs, source) ?? ADMITTED, (admission) =>
-        'errors' in admission
+        admission.kind === 'error'
           ? admission
           : { ...admission, cost, headers: { ...headers, ...within.headers } },
       );
@@ -108,13 +115,14 @@ function counted(usage: CoreSettings['usage'], hook: OperationHook | undefined):
   if (usage === undefined) return hook;
   return (prepared, inputs, source) =>
     settle(hook?.(prepared, inputs, source) ?? ADMITTED, (admission) => {
-      if (!('errors' in admission)) usage.count(prepared, inputs.variableValues, source);
+      if (admission.kind !== 'error') usage.count(prepared, inputs.variableValues, source);
       return admission;
     });
 }
 
 /** An operation that may be executed. */
 export interface Admission {
+  readonly kind: 'admitted';
   /** The JSON text of the `extensions` to add to the response. */
   readonly extensions: string | undefined;
   /** The time in milliseconds since 1970 at which a subscription has to end. */
@@ -143,7 +151,7 @@ export function createOperationHook(
   if (onOperation === undefined) return undefined;
   return (prepared, { variableValues, contextValue, origin }, source) => {
     const coerced = coerceVariables(prepared, variableValues, settings);
-    if ('errors' in coerced) return coerced;
+    if (coerced.kind === 'error') return coerced;
     const { schema, document, operation } = prepared;
     const returned = onOperation({
       schema,
@@ -170,19 +178,27 @@ interface CoercionResult {
 type CoercionSettings = Pick<EngineSettings, 'maxErrors' | 'hideSuggestions'>;
 type Values = Readonly<Record<string, unknown>>;
 
+/** The variables of an operation as resolvers get them. */
+interface CoercedValues {
+  readonly kind: 'values';
+  readonly values: Values;
+}
+
 /** Coerces the variables. The engine does it again, since most operations run without a hook and with the whole schema. */
 function coerceVariables(
   { schema, operation }: PreparedOperation,
   inputs: Record<string, unknown> | undefined,
   { maxErrors, hideSuggestions }: CoercionSettings,
-): RequestError | { readonly values: Values } {
+): RequestError | CoercedValues {
   const definitions = operation.variableDefinitions ?? [];
-  if (definitions.length === 0) return { values: {} };
+  if (definitions.length === 0) return { kind: 'values', values: {} };
   const options = { maxErrors, hideSuggestions };
   const result: CoercionResult = getVariableValues(schema, definitions, inputs ?? {}, options);
-  if (result.errors === undefined) return { values: result.coerced ?? result.variableValues?.coerced ?? {} };
+  if (result.errors === undefined) {
+    return { kind: 'values', values: result.coerced ?? result.variableValues?.coerced ?? {} };
+  }
   for (const error of result.errors) setErrorCode(error, 'BAD_USER_INPUT');
-  return { errors: result.errors.slice(0, maxErrors), status: 400 };
+  return { kind: 'error', errors: result.errors.slice(0, maxErrors), status: 400 };
 }
 
 const isErrorList = isListOf((item) => item instanceof Error);
@@ -193,17 +209,17 @@ const isErrorList = isListOf((item) => item instanceof Error);
  * @throws TypeError (code `ERR_OPTION`).
  */
 function toAdmission(decision: OperationDecision): RequestError | Admission {
-  if (decision === undefined) return { extensions: undefined };
+  if (decision === undefined) return ADMITTED;
   if (!isObject(decision)) throw wrongDecision(decision);
   const { errors = [], extensions = {}, expiresAt, ...others } = decision;
   if (Object.keys(others).length > 0 || !isErrorList(errors) || !isObject(extensions))
     throw wrongDecision(decision);
-  if (errors.length > 0) return { errors: errors.map(toGraphQLError), status: 400 };
+  if (errors.length > 0) return { kind: 'error', errors: errors.map(toGraphQLError), status: 400 };
   const text: string | undefined = JSON.stringify(extensions);
   if (text?.startsWith('{') !== true) throw wrongDecision(decision);
   const end = expiresAt === undefined ? undefined : toMilliseconds(expiresAt, GRAPHQL_OPTIONS, 'onOperation');
   if (end !== undefined && end <= Date.now()) return refuse('The token has expired', 'UNAUTHENTICATED', 401);
-  return { extensions: text === '{}' ? undefined : text, expiresAt: end };
+  return { kind: 'admitted', extensions: text === '{}' ? undefined : text, expiresAt: end };
 }
 
 const wrongDecision = (decision: unknown): TypeError =>

@@ -90,8 +90,8 @@ export function createCoreDocuments(parts: CoreParts): {
   const { from, apq, timeouts } = settings;
   const documentCacheBytes = options.documentCacheBytes * (apq === undefined ? 1 : 1 - PERSISTED_SHARE);
   const prepare = createPrepare(engine, engineSettings, { ...options, documentCacheBytes });
-  const list = from !== undefined && 'texts' in from ? createTrustedList(from, parts, timeouts) : undefined;
-  const find = from !== undefined && 'find' in from ? prepareFound(from.find, prepare) : undefined;
+  const list = from?.kind === 'list' ? createTrustedList(from, parts, timeouts) : undefined;
+  const find = from?.kind === 'function' ? prepareFound(from.find, prepare) : undefined;
   const trusted: PrepareTrusted | undefined =
     list && ((id, schema, params, source) => list.prepare(id, schema, params, source));
   return {
@@ -203,7 +203,7 @@ class UntrustedReports {
   }
 
   note(prepared: PreparedOperation | RequestError, source: unknown): PreparedOperation | RequestError {
-    if (!('errors' in prepared) && !this.#known.has(prepared)) {
+    if (prepared.kind !== 'error' && !this.#known.has(prepared)) {
       this.#known.add(prepared);
       this.#noteText(prepared, source);
     }
@@ -260,8 +260,8 @@ export interface CoreParts {
 
 /** The trusted documents: a list, with the path that it was read from, or a function. */
 type TrustedSource =
-  | { readonly texts: TrustedTexts; readonly path: string | undefined }
-  | { readonly find: FindDocument };
+  | { readonly kind: 'list'; readonly texts: TrustedTexts; readonly path: string | undefined }
+  | { readonly kind: 'function'; readonly find: FindDocument };
 
 /** The options of automatic persisted queries after checks. */
 interface PersistedQuerySettings {
@@ -346,10 +346,11 @@ function resolveTimeouts(given: unknown): ReadonlyMap<string, number> {
 }
 
 function sourceOf(from: unknown): TrustedSource {
-  if (typeof from === 'function') return { find: from as FindDocument };
+  if (typeof from === 'function') return { kind: 'function', find: from as FindDocument };
   const path = isString(from) || from instanceof URL ? toPath(from) : undefined;
   try {
-    return { texts: path === undefined ? parseManifest(from) : readDocumentsSync(path), path };
+    const texts = path === undefined ? parseManifest(from) : readDocumentsSync(path);
+    return { kind: 'list', texts, path };
   } catch (error) {
     const { message } = error as Error;
     throw optionError(
@@ -448,7 +449,7 @@ class PersistedQueries {
   }
 
   #keep(schema: GraphQLSchema, prepared: Prepared, hash: string): Prepared {
-    if ('errors' in prepared) return prepared;
+    if (prepared.kind === 'error') return prepared;
     // The same string as in the document cache, so there is no second copy of the text.
     const { source } = prepared;
     this.#texts.set(schema, hash, source, ENTRY_BYTES + source.length * 2);
@@ -456,7 +457,7 @@ class PersistedQueries {
   }
 
   #share(prepared: Prepared, hash: string): Prepared {
-    if (!('errors' in prepared)) this.#store?.set(hash, prepared.source);
+    if (prepared.kind !== 'error') this.#store?.set(hash, prepared.source);
     return prepared;
   }
 }

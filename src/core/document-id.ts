@@ -69,7 +69,7 @@ function persistedQueryError(message: string, code: string): RequestError {
   // The response to the same request is different after the client's next request.
   const headers = { 'cache-control': 'private, no-cache, must-revalidate' };
   const extensions = { code, http: { status: 200, headers } };
-  return { errors: [new GraphQLError(message, { extensions })], status: 200 };
+  return { kind: 'error', errors: [new GraphQLError(message, { extensions })], status: 200 };
 }
 
 /** The response to a hash whose query was not registered. */

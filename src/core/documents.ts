@@ -88,7 +88,7 @@ export function createPrepare(
   async function warm(from: GraphQLSchema, to: GraphQLSchema): Promise<void> {
     for (const [query, { operations }] of valid.of(from)) {
       const entry = await queue(to, query, () => loadWithYields(to, query));
-      if ('errors' in entry) continue;
+      if (entry.kind === 'error') continue;
       for (const { operation } of operations.values()) prepareOperation(to, entry, operation.name?.value);
     }
   }
@@ -99,14 +99,14 @@ export function createPrepare(
     parsed: Parsed | RequestError,
   ): LoadedDocument | RequestError {
     const validated = validator.validate(schema, parsed);
-    if ('errors' in validated) {
+    if (validated.kind === 'error') {
       forgetFrames(validated);
       // Validation errors refer to nodes of the document.
-      const document = 'errors' in parsed ? undefined : parsed.document;
+      const document = parsed.kind === 'error' ? undefined : parsed.document;
       refused.set(schema, query, validated, retainedBytes(query, document) + errorBytes(validated));
       return validated;
     }
-    const entry = { ...validated, source: query, operations: new Map() };
+    const entry: LoadedDocument = { ...validated, source: query, operations: new Map() };
     valid.set(schema, query, entry, retainedBytes(query, validated.document));
     return entry;
   }
@@ -320,7 +320,7 @@ export function createOperationSelector(
     let prepared = entry.operations.get(key);
     if (prepared === undefined) {
       const selected = findOperation(schema, entry, operationName);
-      if ('errors' in selected) return selected;
+      if (selected.kind === 'error') return selected;
       prepared = createOperation(errorMode === undefined ? selected : { ...selected, errorMode });
       entry.operations.set(key, prepared);
     }
@@ -330,7 +330,7 @@ export function createOperationSelector(
   return {
     prepare,
     select(schema, entry, { operationName, onError }, source) {
-      if ('errors' in entry) return entry;
+      if (entry.kind === 'error') return entry;
       if (entry.introspects && !allowsIntrospection(source)) {
         return refuse(`Introspection is disabled${byOption('introspection')}`, 'INTROSPECTION_OFF');
       }
@@ -357,7 +357,7 @@ function findOperation(
     if (given.getRootType(operation.operation) == null) return noRootType(operation);
     const schema = executingSchema(given, operation.operation);
     const visible = schema === given ? undefined : given;
-    return { schema, visible, source, document, operation, cost, timeout };
+    return { kind: 'operation', schema, visible, source, document, operation, cost, timeout };
   }
   const message =
     operationName === undefined
@@ -371,7 +371,7 @@ function noRootType(operation: OperationDefinitionNode): RequestError {
     nodes: operation,
     extensions: { code: 'GRAPHQL_VALIDATION_FAILED' },
   });
-  return { errors: [error], status: 400 };
+  return { kind: 'error', errors: [error], status: 400 };
 }
 
 function introspectionCheck(option: CoreSettings['introspection']): (source: unknown) => boolean {

@@ -73,8 +73,9 @@ export function createOperationFactory(
     const cachePolicy = caching?.policyOf(operation, account);
     const price = settings.price?.(operation, account);
     const requirement = settings.requirementOf?.(operation, account);
-    const base = {
+    const base: PreparedOperation = {
       ...operation,
+      kind: 'prepared',
       maxErrors,
       cachePolicy,
       price,

@@ -191,8 +191,8 @@ const isNullError = ({ message }: Error): boolean => NULL_ERROR.test(message);
  * meant for the client; any other error is masked when it is formatted.
  */
 export function failedOperation(error: unknown): RequestError {
-  if (isGraphQLError(error)) return { errors: [error], status: statusOfRefusal(error) };
-  return { errors: [toGraphQLError(error)], status: 500, limit: true };
+  if (isGraphQLError(error)) return { kind: 'error', errors: [error], status: statusOfRefusal(error) };
+  return { kind: 'error', errors: [toGraphQLError(error)], status: 500, limit: true };
 }
 
 function clip(message: unknown): string {

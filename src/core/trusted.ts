@@ -62,7 +62,7 @@ function createLoader(
       const isMode = options.errors.modes.some((mode) => mode === onError);
       if (onError !== undefined && !isMode) return wrongMode(onError);
       const validated = validator.validate(schema, validator.parse(text));
-      if ('errors' in validated) return validated;
+      if (validated.kind === 'error') return validated;
       const entry: LoadedDocument = {
         ...validated,
         source: text,
@@ -178,7 +178,7 @@ class TrustedList {
     if (schema === undefined) return undefined;
     const loaded = new Map<string, LoadedDocument>();
     for (const [id, entry] of this.#current.entriesOf(schema))
-      if (!('errors' in entry)) loaded.set(id, entry);
+      if (entry.kind !== 'error') loaded.set(id, entry);
     return { schema, loaded };
   }
 
@@ -213,9 +213,9 @@ class TrustedList {
     const entries = list.entriesOf(schema);
     const entry = entries.get(id) ?? this.#loadUnknown(list, schema, id);
     if (entry === undefined) return undefined;
-    params.query = 'errors' in entry ? '' : entry.source;
+    params.query = entry.kind === 'error' ? '' : entry.source;
     // Also part of the keys of shared subscriptions.
-    if (!('errors' in entry) && entry.onError !== undefined) params.onError = entry.onError;
+    if (entry.kind !== 'error' && entry.onError !== undefined) params.onError = entry.onError;
     return this.#loader.select(schema, entry, params, source);
   }
 
@@ -272,7 +272,7 @@ class TrustedList {
     const trusted = list.texts.get(id) ?? NO_TEXT;
     const entry = this.#loader.load(schema, id, trusted);
     list.entriesOf(schema).set(id, entry);
-    if ('errors' in entry) unfit.push({ id, name: nameOf(trusted), errors: entry.errors });
+    if (entry.kind === 'error') unfit.push({ id, name: nameOf(trusted), errors: entry.errors });
     return entry;
   }
 

@@ -23,6 +23,7 @@ const NESTING = 'LIMIT_NESTING';
 
 /** A parsed document within the limits. */
 export interface Parsed {
+  readonly kind: 'document';
   readonly document: DocumentNode;
   readonly cost: Cost;
 }
@@ -80,10 +81,10 @@ export function createValidator(
         return overLimit(refusalError(`The document has more than ${limit}`, 'LIMIT_TOKENS'));
       }
       const cost = catchGraphQLError(() => measure(document, limits));
-      return cost instanceof GraphQLError ? overLimit(cost) : { document, cost };
+      return cost instanceof GraphQLError ? overLimit(cost) : { kind: 'document', document, cost };
     },
     validate(schema, parsed) {
-      if ('errors' in parsed) return parsed;
+      if (parsed.kind === 'error') return parsed;
       const { document, cost } = parsed;
       const errors = catchGraphQLError(() => applyRules(schema, document));
       if (errors instanceof GraphQLError) {
@@ -96,7 +97,7 @@ export function createValidator(
       if (introspects && exceedsIntrospection(schema, document)) {
         return overLimit(limitExceeded('introspectionValues', STANDARD_QUERIES));
       }
-      return { document, cost, introspects };
+      return { kind: 'document', document, cost, introspects };
     },
   };
 }
@@ -166,7 +167,7 @@ function refused(errors: readonly GraphQLError[], code: string): RequestError {
     setErrorCode(error, code);
     markClientError(error);
   }
-  return { errors, status: 400 };
+  return { kind: 'error', errors, status: 400 };
 }
 
 /** A factory of rules that was not called would be a rule without an effect: `depthLimit` for `depthLimit(10)`. */
@@ -179,4 +180,9 @@ const checkedRule =
     throw wrongReturnValue(GRAPHQL_OPTIONS, 'validationRules', visitor, accepted);
   };
 
-const overLimit = (error: GraphQLError): RequestError => ({ errors: [error], status: 400, limit: true });
+const overLimit = (error: GraphQLError): RequestError => ({
+  kind: 'error',
+  errors: [error],
+  status: 400,
+  limit: true,
+});

@@ -65,7 +65,8 @@ export function resolveBudget(given: unknown): BudgetSettings {
 }
 
 /** The headers of a response whose operation is within the budget. */
-interface WithinBudget {
+export interface WithinBudget {
+  readonly kind: 'within';
   readonly headers: Headers | undefined;
 }
 
@@ -76,7 +77,7 @@ export type BudgetCheck = (
   cost: number,
 ) => MaybePromise<RequestError | WithinBudget>;
 
-const UNLIMITED: WithinBudget = { headers: undefined };
+const UNLIMITED: WithinBudget = { kind: 'within', headers: undefined };
 
 export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
   const { redis, unit, key: keyOf } = settings;
@@ -85,8 +86,7 @@ export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
     redis === undefined
       ? undefined
       : withFallback(createRedisBuckets(commandsOf(redis), settings), local, settings);
-  const buckets: { take(key: string, tokens: number): MaybePromise<Taken | RequestError | undefined> } =
-    shared ?? local;
+  const buckets: { take(key: string, tokens: number): MaybePromise<Taken | Unavailable> } = shared ?? local;
 
   function take(key: unknown, cost: number): MaybePromise<RequestError | WithinBudget> {
     if (key === undefined) return UNLIMITED;
@@ -110,12 +110,15 @@ const MAX_KEY_LENGTH = 256;
 const boundedKey = (key: string): string =>
   key.length <= MAX_KEY_LENGTH ? key : createHash('sha256').update(key).digest('base64');
 
+/** What the option `onUnavailable` says, if Redis does not reply. */
+type Unavailable = 'open' | 'closed';
+
 /** Uses Redis while it replies, and applies the option `onUnavailable` otherwise. */
 function withFallback(
   shared: BucketStore,
   local: BucketStore,
   { onUnavailable }: BudgetSettings,
-): { take(key: string, tokens: number): Promise<Taken | RequestError | undefined> } {
+): { take(key: string, tokens: number): Promise<Taken | Unavailable> } {
   const warn = createWarningLog({
     owner: 'graphqlHTTP: budget',
     type: 'BudgetWarning',
@@ -127,14 +130,14 @@ function withFallback(
         return await shared.take(key, tokens);
       } catch (error) {
         warn(error as Error);
-        if (onUnavailable === 'local') return local.take(key, tokens);
-        return onUnavailable === 'open' ? undefined : UNAVAILABLE;
+        return onUnavailable === 'local' ? local.take(key, tokens) : onUnavailable;
       }
     },
   };
 }
 
 const UNAVAILABLE: RequestError = {
+  kind: 'error',
   errors: [
     new GraphQLError('The budget cannot be checked at the moment; try again later', {
       extensions: { code: 'BUDGET_UNAVAILABLE', http: { status: 503, headers: { 'retry-after': '1' } } },
@@ -144,14 +147,14 @@ const UNAVAILABLE: RequestError = {
 };
 
 function toResult(
-  taken: Taken | RequestError | undefined,
+  taken: Taken | Unavailable,
   tokens: number,
   settings: BudgetSettings,
 ): RequestError | WithinBudget {
-  if (taken === undefined) return UNLIMITED;
-  if ('errors' in taken) return taken;
+  if (taken === 'open') return UNLIMITED;
+  if (taken === 'closed') return UNAVAILABLE;
   const headers = rateLimitHeaders(taken, settings);
-  return taken.allowed ? { headers } : usedUp(taken, tokens, settings, headers);
+  return taken.allowed ? { kind: 'within', headers } : usedUp(taken, tokens, settings, headers);
 }
 
 /** draft-ietf-httpapi-ratelimit-headers-10, §3 and §4. */
@@ -173,10 +176,11 @@ function usedUp(
   const message = `The budget of ${limit} per ${window / 1000} s is used up; retry after ${retryAfter} s`;
   const http = { status: 429, headers: { ...headers, 'retry-after': String(retryAfter) } };
   const error = new GraphQLError(message, { extensions: { code: 'RATE_LIMITED', retryAfter, http } });
-  return { errors: [error], status: 429 };
+  return { kind: 'error', errors: [error], status: 429 };
 }
 
 const tooExpensive = (cost: number, limit: number): RequestError => ({
+  kind: 'error',
   errors: [
     refusalError(
       `The cost ${cost} of the operation exceeds the whole budget of ${limit}; select fewer fields or shorter lists`,

@@ -68,7 +68,15 @@ export type CostCheck = (
   prepared: PreparedOperation,
   inputs: ExecutionInputs,
   source: unknown,
-) => RequestError | { readonly cost: number; readonly headers: Headers | undefined };
+) => RequestError | PricedOperation;
+
+/** An operation whose cost is within the limit. */
+export interface PricedOperation {
+  readonly kind: 'priced';
+  readonly cost: number;
+  /** The headers of an HTTP response. */
+  readonly headers: Headers | undefined;
+}
 
 /** The name of the header with the cost of an operation. */
 export const COST_HEADER = 'graphql-cost';
@@ -81,7 +89,7 @@ export function createCostCheck({ maxCost, reportOnly, header }: CostSettings): 
     try {
       cost = prepared.price?.(variableValues) ?? 0;
     } catch (error) {
-      if (isGraphQLError(error)) return { errors: [error], status: 400 };
+      if (isGraphQLError(error)) return { kind: 'error', errors: [error], status: 400 };
       throw error;
     }
     const refused = cost > maxCost && !reportOnly;
@@ -89,7 +97,9 @@ export function createCostCheck({ maxCost, reportOnly, header }: CostSettings): 
       events.cost.publish({ source, operation: prepared.operation, cost, maxCost, refused });
     }
     const headers = header ? { [COST_HEADER]: `${cost};max=${maxCost}` } : undefined;
-    return refused ? costExceeded(cost, maxCost, 'The operation', headers) : { cost, headers };
+    return refused
+      ? costExceeded(cost, maxCost, 'The operation', headers)
+      : { kind: 'priced', cost, headers };
   };
 }
 
@@ -102,5 +112,5 @@ export function costExceeded(
 ): RequestError {
   const message = `${subject} costs ${cost}; the maximum is ${maxCost}. Select fewer fields or shorter lists`;
   const extensions = { code: 'COST_LIMIT', cost, maxCost, ...(headers && { http: { headers } }) };
-  return { errors: [new GraphQLError(message, { extensions })], status: 400, limit: true };
+  return { kind: 'error', errors: [new GraphQLError(message, { extensions })], status: 400, limit: true };
 }

@@ -86,7 +86,7 @@ function runForm(
   const run = selectRun(form, inputs);
   if (run === undefined) return reference(inputs);
   const coerced = form.coerceVariables(inputs.variableValues);
-  if ('errors' in coerced) return outcomeFromResult(coerced, settings, inputs);
+  if (coerced.kind === 'errors') return outcomeFromResult({ errors: coerced.errors }, settings, inputs);
   return run(inputs, coerced.variables, coerced.values);
 }
 
@@ -315,7 +315,7 @@ function executeTraced(traced: TracedOperation, inputs: ExecutionInputs): MaybeP
   const execute = (): MaybePromise<Settled> => executeSteps(traced, inputs, isEvent);
   const settled = isEvent ? execute() : traceStep(executeChannel, requestContext(operation, inputs), execute);
   const toOutcome = (result: Settled): ExecutionOutcome =>
-    'kind' in result ? result : outcomeFromResult(result, settings, inputs);
+    result.kind === 'errors' ? outcomeFromResult({ errors: result.errors }, settings, inputs) : result;
   return isThenable(settled) ? settled.then(toOutcome) : toOutcome(settled);
 }
 
@@ -328,7 +328,7 @@ function executeSteps(
   isEvent: boolean,
 ): MaybePromise<Settled> {
   const coerced = coerce(operation, settings, inputs, isEvent);
-  if ('errors' in coerced) return coerced;
+  if (coerced.kind === 'errors') return coerced;
   return traceStep(selectionChannel, operationContext(operation, inputs), () => {
     const outcome = run(inputs, coerced.variables, coerced.values);
     return isThenable(outcome) ? outcome.then(retained) : retained(outcome);
@@ -375,12 +375,16 @@ function setResult(context: TraceContext, settled: Settled): void {
   });
 }
 
+function toResult(settled: Settled): object {
+  if (settled.kind === 'errors') return { errors: settled.errors };
+  const { data } = JSON.parse(settled.body.toString());
+  return settled.kind === 'data' ? { data } : { errors: settled.errors, data };
+}
+
 function resultOf(settled: Settled): object {
-  if (!('kind' in settled)) return settled;
   let result = results.get(settled);
   if (result === undefined) {
-    const { data } = JSON.parse(settled.body.toString());
-    result = settled.kind === 'data' ? { data } : { errors: settled.errors, data };
+    result = toResult(settled);
     results.set(settled, result);
   }
   return result;

@@ -29,12 +29,14 @@ type Values = Record<string, unknown>;
 
 /** Coerced variables: in the form of `info.variableValues`, and by name. */
 export interface CoercedVariables {
+  readonly kind: 'coerced';
   readonly variables: Values;
   readonly values: Values;
 }
 
 /** The errors of variables that cannot be coerced. */
 export interface VariableErrors {
+  readonly kind: 'errors';
   readonly errors: readonly GraphQLError[];
 }
 
@@ -116,16 +118,16 @@ export function variableValues(
 /** Converts the result of `variableValues`. */
 export function toCoerced(result: object): CoercedVariables | VariableErrors {
   const { errors, variableValues, coerced } = result as Values;
-  if (errors !== undefined) return { errors: errors as readonly GraphQLError[] };
+  if (errors !== undefined) return { kind: 'errors', errors: errors as readonly GraphQLError[] };
   return V17 ? coerced17(variableValues as Values) : coerced16(coerced as Values);
 }
 
 function coerced16(coerced: Values): CoercedVariables {
-  return { variables: coerced, values: coerced };
+  return { kind: 'coerced', variables: coerced, values: coerced };
 }
 
 function coerced17(variables: Values): CoercedVariables {
-  return { variables, values: variables['coerced'] as Values };
+  return { kind: 'coerced', variables, values: variables['coerced'] as Values };
 }
 
 function directVariable(

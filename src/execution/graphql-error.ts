@@ -66,6 +66,7 @@ export function refusalError(message: string, code: string): GraphQLError {
 
 /** Refuses a request with one error. */
 export const refuse = (message: string, code: string, status = 400): RequestError => ({
+  kind: 'error',
   errors: [refusalError(message, code)],
   status,
 });

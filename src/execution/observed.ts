@@ -70,13 +70,13 @@ export class ObservedOperation {
     publish: (message: this) => void,
     step: (observed: PreparedOperation | RequestError) => T,
   ): T {
-    if ('errors' in prepared) this.failures = prepared.errors;
+    if (prepared.kind === 'error') this.failures = prepared.errors;
     else this.prepared = prepared;
     warnIfExecuteIsWrapped();
     publish(this);
     this.origin = undefined;
     // No code of the application runs for a refused operation.
-    if ('errors' in prepared) return step(prepared);
+    if (prepared.kind === 'error') return step(prepared);
     const observed: ObservedPrepared = {
       ...prepared,
       execute: (inputs) => this.#execute(prepared, inputs),

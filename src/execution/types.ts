@@ -52,6 +52,7 @@ export type ErrorMode = 'NULL' | 'HALT' | undefined;
 
 /** One operation of a document that passed parsing, limits and validation. */
 export interface ValidatedOperation {
+  readonly kind: 'operation' | 'prepared';
   /** Executes the operation. */
   readonly schema: GraphQLSchema;
   /** The part of `schema` whose names the caller may use, and that introspection shows; undefined for the whole one. */
@@ -74,6 +75,7 @@ export type Price = (variables: Readonly<Record<string, unknown>>) => number;
 
 /** A validated operation with the function that executes it. The document cache stores it. */
 export interface PreparedOperation extends ValidatedOperation {
+  readonly kind: 'prepared';
   /** The coercion of variables stops after this many errors. */
   readonly maxErrors: number;
   /** Undefined without the options `cost` and `budget`. */
@@ -100,6 +102,7 @@ export type IncrementalFormat = 'v0.2' | '20220824';
  * operation name.
  */
 export interface RequestError {
+  readonly kind: 'error';
   readonly errors: readonly GraphQLError[];
   /** HTTP status for strict media types: 400, or 413 for some limits. */
   readonly status: number;

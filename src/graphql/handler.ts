@@ -282,7 +282,7 @@ class GraphQLOverHttp {
   #prepare(exchange: Exchange, schema: GraphQLSchema, params: GraphQLParams): MaybePromise<Result> {
     const prepare = () => this.#inTime(exchange, this.#core.prepare(schema, params, exchange.req));
     const run = (prepared: PreparedOperation | RequestError) =>
-      'errors' in prepared ? prepared : this.#createContext(exchange, prepared, params);
+      prepared.kind === 'error' ? prepared : this.#createContext(exchange, prepared, params);
     if (events.operation.hasSubscribers) return observeOperation(exchange, params, { prepare, run });
     return settle(prepare(), run);
   }
@@ -334,7 +334,7 @@ class GraphQLOverHttp {
     }
     if (this.#admit === undefined) return this.#execute(exchange, prepared, inputs);
     return settle(this.#admit(prepared, inputs, exchange.req), (admission) =>
-      'errors' in admission ? admission : this.#executeAdmitted(exchange, prepared, inputs, admission),
+      admission.kind === 'error' ? admission : this.#executeAdmitted(exchange, prepared, inputs, admission),
     );
   }
 
@@ -359,7 +359,7 @@ class GraphQLOverHttp {
   #send(exchange: Exchange, result: Result): MaybePromise<void> {
     if (result === STREAMED) return;
     noteIfLost(exchange);
-    if ('rest' in result && result.rest !== undefined) {
+    if (result.kind !== 'error' && result.rest !== undefined) {
       this.#streaming.sendIncremental(exchange, result.body.toString(), result.rest);
       return;
     }
@@ -374,7 +374,7 @@ class GraphQLOverHttp {
    */
   #sendInStream(exchange: Exchange, result: ExecutionOutcome | RequestError): MaybePromise<void> {
     const response = this.#streamResponses.fromResult(exchange, result, JSON_TYPE);
-    const isFailure = !('body' in result) && result.status === 500;
+    const isFailure = result.kind === 'error' && result.status === 500;
     if (response.status !== 200 && !isFailure) return this.#sender.send(exchange, response);
     this.#streaming.sendWhole(exchange, response.body.toString());
   }
@@ -558,10 +558,10 @@ const publish = (operation: ObservedOperation): void => events.operation.publish
  */
 function endWith(operation: ObservedOperation, result: Result): Result {
   if (result === STREAMED) return result;
-  if ('rest' in result && result.rest !== undefined) {
+  if (result.kind !== 'error' && result.rest !== undefined) {
     return withRest(result, endAfter(operation, result.rest));
   }
-  if (!('kind' in result)) operation.fail(result.errors);
+  if (result.kind === 'error') operation.fail(result.errors);
   operation.end();
   return result;
 }

@@ -35,8 +35,17 @@ export interface GraphQLResponse {
   /** Headers of a refused request, or headers that errors of resolvers set. */
   readonly headers: Headers | undefined;
   /** Holds the errors before masking, which some outcomes create when they are read. */
-  readonly cause: Pick<ExecutionOutcome, 'errors'> & Partial<Pick<ExecutionOutcome, 'kind'>>;
+  readonly cause: ResponseCause;
 }
+
+/** The result that a response is made of: of an execution, or `error` if there was none. */
+interface ResponseCause {
+  readonly kind: ExecutionOutcome['kind'] | 'error';
+  readonly errors: ExecutionOutcome['errors'];
+}
+
+/** What decides the status of a refused operation. */
+type RefusalStatus = Omit<RequestError, 'kind' | 'errors'>;
 
 /** Creates responses with the status that the media type requires (GraphQL over HTTP, "Status Codes"). */
 export interface ResponseFactory {
@@ -81,21 +90,21 @@ export function createResponseFactory(
     exchange: Exchange,
     body: string | Buffer,
     { status: defaultStatus, type }: { readonly status: number; readonly type: string },
-    cause: GraphQLResponse['cause'] & Pick<ExecutionOutcome, 'isMasked'>,
+    cause: ResponseCause & Pick<ExecutionOutcome, 'isMasked'>,
   ): GraphQLResponse {
     const extensions = cause.isMasked === true ? NO_EXTENSIONS : httpExtensionsOf(cause.errors);
     const status = chosenStatus(exchange, extensions.status ?? defaultStatus, type, cause);
     return { status, type: typeFor(status, type), body, headers: extensions.headers, cause };
   }
 
-  function refusalStatus({ status, limit, unparsable }: Omit<RequestError, 'errors'>, type: string): number {
+  function refusalStatus({ status, limit, unparsable }: RefusalStatus, type: string): number {
     if (limit) return status;
     if (isDraft) return unparsable || status !== 400 ? status : 422;
     return type === GRAPHQL_TYPE || statusCodes === 'apollo' ? status : 200;
   }
 
   const fromResult: ResponseFactory['fromResult'] = (exchange, result, type) => {
-    if (!('body' in result)) {
+    if (result.kind === 'error') {
       const status = refusalStatus(result, type);
       const response = create(exchange, toJson(result.errors, exchange), { status, type }, result);
       return withChallenge(exchange, response);
@@ -125,7 +134,7 @@ export function createResponseFactory(
       const status = isDraft && code === 'BAD_REQUEST' && error.status === 400 ? 422 : error.status;
       const type = exchange.accepted.type ?? JSON_TYPE;
       return {
-        ...create(exchange, toJson(errors, exchange), { status, type }, { errors }),
+        ...create(exchange, toJson(errors, exchange), { status, type }, { kind: 'error', errors }),
         headers: error.headers,
       };
     },
@@ -133,7 +142,8 @@ export function createResponseFactory(
       const errors = [toGraphQLError(error)];
       const type = exchange.accepted.type ?? JSON_TYPE;
       const body = toJson(errors, exchange);
-      return { status: 500, type: typeFor(500, type), body, headers: undefined, cause: { errors } };
+      const cause = { kind: 'error', errors } as const;
+      return { status: 500, type: typeFor(500, type), body, headers: undefined, cause };
     },
   };
 }
@@ -148,11 +158,11 @@ function withChallenge({ res }: Exchange, response: GraphQLResponse): GraphQLRes
 function createStatusChoice(
   core: GraphQLCore,
   choose: HttpSettings['statusCodes'],
-): (exchange: Exchange, status: number, type: string, cause: GraphQLResponse['cause']) => number {
+): (exchange: Exchange, status: number, type: string, cause: ResponseCause) => number {
   if (typeof choose !== 'function') return (_, status) => status;
-  return (exchange, status, type, { kind = 'refused', errors }) => {
+  return (exchange, status, type, { kind, errors }) => {
     try {
-      const response: ResponseStatus = { status, type, kind, errors };
+      const response: ResponseStatus = { status, type, kind: kind === 'error' ? 'refused' : kind, errors };
       const chosen = assertSync(choose(response), GRAPHQL_OPTIONS, 'statusCodes') ?? status;
       if (Number.isInteger(chosen) && chosen >= 200 && chosen < 600) return chosen;
       throw wrongReturnValue(
@@ -320,7 +330,7 @@ function baseHeaders(
   return headers;
 }
 
-function publish({ req, res, started }: Exchange, status: number, cause: GraphQLResponse['cause']): void {
+function publish({ req, res, started }: Exchange, status: number, cause: ResponseCause): void {
   events.response.publish({
     req,
     res,

@@ -427,14 +427,15 @@ class MemoryKeys implements KeyStore {
   claim(use: KeyUse): Claim {
     const running = this.#running.get(use.id);
     // `peek`: a repetition does not make a key younger than the others.
-    const known = running ?? this.#ended.peek(use.id);
+    const ended = running === undefined ? this.#ended.peek(use.id) : undefined;
+    const known = running ?? ended;
     if (known === undefined) {
       this.#running.set(use.id, use);
       return { kind: 'free' };
     }
     if (known.print !== use.print) return { kind: 'other' };
-    if ('owner' in known) return { kind: 'running' };
-    return known.result === undefined ? { kind: 'unknown' } : { kind: 'done', result: known.result };
+    if (ended === undefined) return { kind: 'running' };
+    return ended.result === undefined ? { kind: 'unknown' } : { kind: 'done', result: ended.result };
   }
 
   renew(): void {}

@@ -73,7 +73,7 @@ export class OperationCursors {
     const after = request?.after ?? undefined;
     if (after === undefined) return new OperationCursors(signer, undefined);
     const verified = signer.verify(after);
-    if ('refusal' in verified) return refetchError(MESSAGES[verified.refusal], verified.refusal);
+    if (verified.kind === 'refused') return refetchError(MESSAGES[verified.refusal], verified.refusal);
     return new OperationCursors(signer, verified.cursor);
   }
 
@@ -141,6 +141,11 @@ const SIGNATURE_BYTES = 16;
 /** The reason why a cursor is refused. */
 type Refusal = 'CURSOR_INVALID' | 'CURSOR_EXPIRED';
 
+/** The cursor of the client, or why it is refused. */
+type Verified =
+  | { readonly kind: 'cursor'; readonly cursor: string }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
 const seconds = (): number => Math.floor(Date.now() / 1000);
 
 /**
@@ -175,18 +180,19 @@ class CursorSigner {
   }
 
   /** Returns the cursor in a signed cursor, or why it is refused. */
-  verify(signed: unknown): { readonly cursor: string } | { readonly refusal: Refusal } {
+  verify(signed: unknown): Verified {
     const parts = typeof signed === 'string' && signed.length <= MAX_LENGTH ? signed.split('.') : [];
     const [cursor = '', expiry = '', signature = ''] = parts;
     const given = Buffer.from(signature, 'base64url');
-    if (parts.length !== 3 || given.length !== SIGNATURE_BYTES) return { refusal: 'CURSOR_INVALID' };
+    if (parts.length !== 3 || given.length !== SIGNATURE_BYTES)
+      return { kind: 'refused', refusal: 'CURSOR_INVALID' };
     const text = `${cursor}.${expiry}`;
     const isValid = this.#settings.keys.some((key, index) =>
       timingSafeEqual(given, signatureOf(text, index === 0 ? this.#key : derive(key, this.#binding))),
     );
-    if (!isValid) return { refusal: 'CURSOR_INVALID' };
-    if (Number.parseInt(expiry, 36) < seconds()) return { refusal: 'CURSOR_EXPIRED' };
-    return { cursor: Buffer.from(cursor, 'base64url').toString() };
+    if (!isValid) return { kind: 'refused', refusal: 'CURSOR_INVALID' };
+    if (Number.parseInt(expiry, 36) < seconds()) return { kind: 'refused', refusal: 'CURSOR_EXPIRED' };
+    return { kind: 'cursor', cursor: Buffer.from(cursor, 'base64url').toString() };
   }
 }
 

@@ -265,7 +265,7 @@ function run(
   services: OperationServices,
   prepared: PreparedOperation | RequestError,
 ): MaybePromise<void> {
-  if ('errors' in prepared) return operation.fail(prepared.errors);
+  if (prepared.kind === 'error') return operation.fail(prepared.errors);
   const kind = prepared.operation.operation;
   if (!services.settings.operations.includes(kind)) {
     return operation.fail([refusalError(`A ${kind} is not accepted over this socket`, 'OPERATION_REFUSED')]);
@@ -298,7 +298,7 @@ function admit(
   if (services.onOperation === undefined) return execute(operation, services, prepared);
   return settle(services.onOperation(prepared, operation, operation.source), (admission) => {
     if (!operation.isLive) return undefined;
-    if ('errors' in admission) return operation.fail(admission.errors);
+    if (admission.kind === 'error') return operation.fail(admission.errors);
     operation.extensions = admission.extensions;
     const { expiresAt } = admission;
     if (expiresAt !== undefined && prepared.operation.operation === 'subscription')

@@ -108,7 +108,7 @@ export function consumeSource(
       const created = inputsFor(value);
       const inputs = isThenable(created) ? await created : created;
       if (released) return;
-      if ('errors' in inputs) return failSource(inputs.errors);
+      if (!(inputs instanceof EventInputs)) return failSource(inputs.errors);
       const running = executeEvent(prepared, inputs);
       const outcome = isThenable(running) ? await running : running;
       if (released) return;

@@ -48,7 +48,7 @@ export function createRunTool(core: GraphQLCore): RunTool {
     const inputs = new CallInputs(req, params, signal);
     try {
       const result = await observe(req, (observed) => run({ core, hook, params, inputs }, observed));
-      return 'kind' in result ? settled(result) : refused(core, result, inputs);
+      return result.kind === 'error' ? refused(core, result, inputs) : settled(result);
     } catch (error) {
       return refusedCall(core, error, inputs);
     }
@@ -114,7 +114,7 @@ async function observe(
   const observed = new ObservedOperation({ transport: 'mcp', request, ...details });
   try {
     const outcome = await steps(observed);
-    if (!('kind' in outcome)) observed.fail(outcome.errors);
+    if (outcome.kind === 'error') observed.fail(outcome.errors);
     return outcome;
   } catch (error) {
     observed.fail([error]);
@@ -138,7 +138,7 @@ async function run(steps: Steps, observed: Observed): Promise<Outcome> {
   const schema = await inTime(timeLimit, core.schemaFor(inputs.request, undefined, 'mcp'), inputs);
   const prepared = await inTime(timeLimit, core.prepare(schema, params, inputs.request), inputs);
   const next = (seen: PreparedOperation | RequestError): Outcome | Promise<Outcome> =>
-    'errors' in seen ? seen : admitAndExecute(steps, seen);
+    seen.kind === 'error' ? seen : admitAndExecute(steps, seen);
   return observed === undefined
     ? next(prepared)
     : observed.begin(prepared, (message) => events.operation.publish(message), next);
@@ -152,7 +152,7 @@ async function admitAndExecute(
   inputs.contextValue = await inTime(core.timeLimit, context, inputs);
   inputs.rootValue = core.rootValueFor(inputs.request);
   const admission = await hook?.(prepared, inputs, inputs.request);
-  if (admission !== undefined && 'errors' in admission) return admission;
+  if (admission?.kind === 'error') return admission;
   inputs.caching = prepared.cachePolicy?.startWrite(inputs.variableValues);
   try {
     return withExtensions(await prepared.execute(inputs), admission?.extensions);
