@@ -4,8 +4,9 @@ import type { CachePolicy } from '../../types/caching.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { Compression } from '../compress/results.ts';
 import type { GraphQLCore } from '../core/core.ts';
-import { type ExecutionOutcome, type PreparedOperation, withRest } from '../execution/types.ts';
-import type { Exchange, RequestInputs, ResultCaching } from '../graphql/request.ts';
+import type { ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
+import type { HttpCall } from '../graphql/call.ts';
+import type { Exchange, ResultCaching } from '../graphql/request.ts';
 import type { Coding } from '../http/codings.ts';
 import { GRAPHQL_TYPE } from '../http/negotiation.ts';
 import { isAborted } from '../http/reply.ts';
@@ -15,7 +16,7 @@ import { hasCredentials, hasUser } from './credentials.ts';
 import { normalTag } from './invalidations.ts';
 import { createSchemaId, createTargetKey, declaredVariants, KeyPlan } from './key.ts';
 import type { ResponseCacheSettings } from './options.ts';
-import { invalidateRest, isCacheable, UNCACHEABLE } from './policy.ts';
+import { isCacheable, UNCACHEABLE } from './policy.ts';
 import { ResponseCache, type StoredResult } from './response-cache.ts';
 
 /** Creates the function that executes queries through the response cache of a handler. */
@@ -46,76 +47,40 @@ export function createCachedExecution(
   }
 
   /** Returns the place of the result in the cache; undefined if the request must not use the cache. */
-  function placeOf(
-    exchange: Exchange,
-    prepared: PreparedOperation,
-    inputs: RequestInputs,
-  ): CachePlace | undefined {
+  function placeOf(call: HttpCall, prepared: PreparedOperation): CachePlace | undefined {
+    const { exchange, access } = call;
     // The headers of the response depend on the key also if the result is not stored.
-    const user = userOf(settings, exchange, inputs);
-    if (inputs.incremental !== undefined) return undefined;
+    const user = userOf(settings, call);
+    if (call.incremental !== undefined) return undefined;
     const variants = declaredVariants(exchange);
     if (user === undefined || variants === undefined) return undefined;
     const plan = planOf(prepared);
     const { vary } = plan;
     const key = plan.keyOf({
-      variables: inputs.variableValues,
-      extensions: inputs.extensions,
+      variables: call.params.variables,
+      extensions: call.params.extensions,
       type: (exchange.accepted.type === GRAPHQL_TYPE ? 'g' : 'j') + (prepared.errorMode ?? ''),
-      user: inputs.access === undefined ? user : `${inputs.access.storedKey} ${user}`,
+      user: access === undefined ? user : `${access.storedKey} ${user}`,
       target: targetOf(exchange.req) + variants,
       headers: exchange.req.headers,
     });
     return key === undefined ? undefined : { key, plan, vary };
   }
 
-  return (exchange, prepared, inputs) => {
-    const { operation } = prepared.operation;
-    if (operation === 'mutation') return executeMutation(execute, exchange, prepared, inputs);
-    if (operation !== 'query') return execute(exchange, prepared, inputs);
-    const caching = withOptionTags(settings, inputs.caching, inputs);
+  return (call, prepared) => {
+    if (prepared.operation.operation !== 'query') return execute(call, prepared);
+    const { exchange } = call;
+    const caching = withOptionTags(settings, call.caching, call);
     // For the headers, also if the result is not stored.
     if (exchange.batchCost === undefined) exchange.caching = caching;
-    const place = placeOf(exchange, prepared, inputs);
-    if (place === undefined) return execute(exchange, prepared, inputs);
-    return cache.run(new CacheableQuery(services, place, exchange, { prepared, inputs, caching }));
+    const place = placeOf(call, prepared);
+    if (place === undefined) return execute(call, prepared);
+    return cache.run(new CacheableQuery(services, place, { call, prepared, caching }));
   };
 }
 
-/**
- * Executes a mutation, and invalidates its tags before its response is sent, also if some of its fields have failed. A
- * mutation with invalid variables was not executed.
- */
-async function executeMutation(
-  execute: Execute,
-  exchange: Exchange,
-  prepared: PreparedOperation,
-  inputs: RequestInputs,
-): Promise<ExecutionOutcome> {
-  const { caching } = inputs;
-  // A resolver that has begun changes data also after an abort, and the tags of its result would not be known.
-  inputs.outlivesClient = true;
-  let outcome: ExecutionOutcome;
-  try {
-    outcome = await execute(exchange, prepared, inputs);
-  } catch (error) {
-    // Fields may have changed data before, for example if `formatError` throws.
-    await caching?.invalidate();
-    throw error;
-  }
-  if (outcome.kind === 'refused' || caching === undefined) return outcome;
-  const { rest } = outcome;
-  const settled = rest === undefined ? outcome : withRest(outcome, invalidateRest(rest, caching));
-  if (caching.tags().length > 0) await caching.invalidate();
-  return settled;
-}
-
 /** The part of the key that separates users; undefined if the request must not use the cache. */
-function userOf(
-  { key }: ResponseCacheSettings,
-  exchange: Exchange,
-  { contextValue }: RequestInputs,
-): string | undefined {
+function userOf({ key }: ResponseCacheSettings, { exchange, contextValue }: HttpCall): string | undefined {
   const { req, res } = exchange;
   if (key === undefined) return hasCredentials(req, res) ? undefined : '';
   const user = assertSync(key(req, contextValue), CACHE_OPTIONS, 'key') ?? null;
@@ -127,11 +92,7 @@ function userOf(
 }
 
 /** Executes an operation that may run. */
-export type Execute = (
-  exchange: Exchange,
-  prepared: PreparedOperation,
-  inputs: RequestInputs,
-) => MaybePromise<ExecutionOutcome>;
+export type Execute = (call: HttpCall, prepared: PreparedOperation) => MaybePromise<ExecutionOutcome>;
 
 /** The response headers that limit who may get the result. A stored result is sent without those of resolvers. */
 const LIMITING_HEADERS = ['cache-control', 'set-cookie', 'vary'];
@@ -154,10 +115,10 @@ interface CachePlace {
   readonly vary: readonly string[];
 }
 
-/** A query with the values that its execution needs, and the caching of its result. */
+/** A query with the caching of its result. */
 interface QueryExecution {
+  readonly call: HttpCall;
   readonly prepared: PreparedOperation;
-  readonly inputs: RequestInputs;
   readonly caching: ResultCaching | undefined;
 }
 
@@ -172,17 +133,12 @@ export class CacheableQuery implements CachePlace {
   /** The limiting headers before the execution, in which resolvers may change them. */
   #headers: string | undefined;
 
-  constructor(
-    services: QueryServices,
-    { key, plan, vary }: CachePlace,
-    exchange: Exchange,
-    execution: QueryExecution,
-  ) {
+  constructor(services: QueryServices, { key, plan, vary }: CachePlace, execution: QueryExecution) {
     this.key = key;
     this.plan = plan;
     this.vary = vary;
     this.#services = services;
-    this.#exchange = exchange;
+    this.#exchange = execution.call.exchange;
     this.#execution = execution;
   }
 
@@ -205,16 +161,16 @@ export class CacheableQuery implements CachePlace {
   }
 
   execute(): MaybePromise<ExecutionOutcome> {
-    const { prepared, inputs } = this.#execution;
+    const { call, prepared } = this.#execution;
     this.#headers = limitingHeaders(this.#exchange.res);
-    return this.#services.execute(this.#exchange, prepared, inputs);
+    return this.#services.execute(call, prepared);
   }
 
   /** The coding in which the client prefers the result, if it can be sent without a change. */
   get coding(): Coding | undefined {
     const { batchCost, accepted } = this.#exchange;
     if (batchCost !== undefined || accepted.type === undefined) return undefined;
-    if (this.#execution.inputs.isExtended) return undefined;
+    if (this.#execution.call.isExtended) return undefined;
     return this.#services.compression?.preferred(this.#exchange);
   }
 
@@ -229,12 +185,12 @@ export class CacheableQuery implements CachePlace {
 
   /** Executes the query after its request got an expired result. The execution does not depend on the request. */
   refresh(): MaybePromise<ExecutionOutcome> {
-    const { prepared, inputs } = this.#execution;
-    const { rootValue, contextValue, variableValues, operationName, request, access } = inputs;
+    const { call, prepared } = this.#execution;
+    const { rootValue, contextValue, variableValues, operationName, request, access } = call;
     const caching = prepared.cachePolicy?.start(variableValues);
     this.#execution = {
       ...this.#execution,
-      caching: withOptionTags(this.#services.settings, caching, inputs),
+      caching: withOptionTags(this.#services.settings, caching, call),
     };
     const origin = { transport: 'http', operationName, request, socket: undefined } as const;
     return prepared.execute({ rootValue, contextValue, variableValues, origin, caching, access });
@@ -253,7 +209,7 @@ export class CacheableQuery implements CachePlace {
 
   /** Reports an error after the response was sent. */
   report(error: unknown): void {
-    this.#services.core.reportError(error, this.#execution.inputs.origin);
+    this.#services.core.reportError(error, this.#execution.call.origin);
   }
 }
 
@@ -269,7 +225,7 @@ function toTags(returned: unknown): readonly string[] {
 function withOptionTags(
   { tags: tagsOf }: ResponseCacheSettings,
   caching: ResultCaching | undefined,
-  { request, contextValue }: RequestInputs,
+  { request, contextValue }: HttpCall,
 ): ResultCaching | undefined {
   if (tagsOf === undefined || caching === undefined) return caching;
   let tags: readonly string[] | undefined;

@@ -23,14 +23,12 @@ import {
   variantKey,
 } from '../execution/document.ts';
 import { unattributedCalls } from '../execution/guard.ts';
-import {
-  type CachedOperation,
-  type Caching,
-  type ExecutionCaching,
-  type MemoryAccount,
-  type ObjectTags,
-  observedResults,
-  type RemainingResults,
+import type {
+  CachedOperation,
+  Caching,
+  ExecutionCaching,
+  MemoryAccount,
+  ObjectTags,
 } from '../execution/types.ts';
 import { formatValue, getOrCreate, isString, optionError } from '../options/rules.ts';
 import { CACHING_OPTIONS } from '../options/scopes.ts';
@@ -408,23 +406,4 @@ function assertTag(tag: unknown): void {
     CACHING_OPTIONS,
     `info.cacheControl.tag: the tag is ${formatValue(tag)}; accepted: 1 to 256 visible ASCII characters without spaces, commas, quotes and backslashes`,
   );
-}
-
-/**
- * Invalidates the tags that the deferred parts of a mutation add, before the payload with them is sent. The tags of
- * the first payload have to be invalidated before.
- */
-export function invalidateRest(rest: RemainingResults, caching: ExecutionCaching): RemainingResults {
-  let known = caching.tags().length;
-  return observedResults(rest, async (read) => {
-    try {
-      return await read();
-    } finally {
-      const { length } = caching.tags();
-      if (length !== known) {
-        known = length;
-        await caching.invalidate();
-      }
-    }
-  });
 }

@@ -7,9 +7,11 @@ import {
   isClientError,
   isGraphQLError,
   isServerError,
+  refuse,
   toGraphQLError,
 } from '../execution/graphql-error.ts';
 import type { EngineSettings, ErrorOrigin, RequestError } from '../execution/types.ts';
+import { HttpError } from '../http/reply.ts';
 import { assertSync, formatValue, optionError } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import type { CoreSettings } from './options.ts';
@@ -193,6 +195,12 @@ const isNullError = ({ message }: Error): boolean => NULL_ERROR.test(message);
 export function failedOperation(error: unknown): RequestError {
   if (isGraphQLError(error)) return { kind: 'error', errors: [error], status: statusOfRefusal(error) };
   return { kind: 'error', errors: [toGraphQLError(error)], status: 500, limit: true };
+}
+
+/** Like `failedOperation`, for an error that may be a mistake of the client in one operation of several. */
+export function refusalOf(error: unknown): RequestError {
+  if (!HttpError.is(error) || error.code === undefined) return failedOperation(error);
+  return refuse(error.message, error.code, error.status);
 }
 
 function clip(message: unknown): string {

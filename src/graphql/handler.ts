@@ -1,36 +1,27 @@
 import type { ServerResponse } from 'node:http';
-import type { GraphQLSchema } from 'graphql';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
 import { createCachedExecution, type Execute } from '../cache/cached-execution.ts';
-import { type Admission, type OperationHook, withExtensions } from '../core/admission.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { persistedQueryNotSupported } from '../core/document-id.ts';
 import { isLongDocument } from '../core/documents.ts';
 import { failedOperation, MASKED, MASKED_CODE } from '../core/errors.ts';
-import { assertVariableLimits, limitExceeded } from '../core/limits.ts';
-import type { DocumentLimitSettings } from '../core/options.ts';
+import { assertVariableLimits } from '../core/limits.ts';
+import { type Result, run } from '../core/run.ts';
 import { yieldToEventLoop } from '../core/turns.ts';
-import { COST_HEADER, costExceeded } from '../cost/cost-check.ts';
 import { events } from '../diagnostics/events.ts';
 import { debug, noteLostResult, readError } from '../diagnostics/logging.ts';
 import { refuse } from '../execution/graphql-error.ts';
-import { ObservedOperation } from '../execution/observed.ts';
 import {
   type ExecutionOutcome,
   type GraphQLParams,
   isThenable,
-  observedResults,
-  type PreparedOperation,
-  type RemainingResults,
   type RequestError,
-  withRest,
 } from '../execution/types.ts';
 import { createGraphiQL } from '../graphiql/handler.ts';
 import { CLIENT_ABORTED, drainRequest } from '../http/body.ts';
 import { createNegotiator, GRAPHQL_TYPE, JSON_TYPE } from '../http/negotiation.ts';
 import {
   destroyIncomplete,
-  type Headers,
   HttpError,
   isAborted,
   isQueued,
@@ -43,22 +34,19 @@ import {
 } from '../http/reply.ts';
 import { isMounted, pathOf, withoutSlash } from '../http/routing.ts';
 import { caught, settle } from '../options/rules.ts';
-import { type Csrf, createCsrf } from './csrf.ts';
+import { type CallServices, execute, HttpCall } from './call.ts';
+import { createCsrf } from './csrf.ts';
 import type { HttpSettings } from './options.ts';
 import {
   createPathIdReader,
   createRequestCheck,
   createRequestReader,
   type Exchange,
-  hasNoReceiver,
   isBatch,
   originOf,
   pathIdOf,
   type ReadRequest,
-  RequestInputs,
   type RequestParams,
-  type Result,
-  STREAMED,
 } from './request.ts';
 import {
   createResponseFactory,
@@ -104,20 +92,18 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
 }
 
 /**
- * GraphQL over HTTP, step by step: open, check, read, then for each operation prepare, create the context, admit and
- * execute, and at last send. It is synchronous as long as the application is.
+ * GraphQL over HTTP, step by step: open, check, read, run each operation, and send. It is synchronous as long as the
+ * application is.
  */
 class GraphQLOverHttp {
   readonly #core: GraphQLCore;
   readonly #settings: HttpSettings;
   readonly #setsState: boolean;
   readonly #negotiate = createNegotiator([JSON_TYPE, GRAPHQL_TYPE]);
-  readonly #csrf: Csrf;
   readonly #check: (exchange: Exchange) => void;
   readonly #read: ReadRequest;
   readonly #streaming: Streaming;
-  readonly #admit: OperationHook | undefined;
-  readonly #execute: Execute;
+  readonly #calls: CallServices;
   readonly #responses: ResponseFactory;
   /** Creates responses whose status is 200 unless an error sets another one. */
   readonly #streamResponses: ResponseFactory;
@@ -127,15 +113,21 @@ class GraphQLOverHttp {
     this.#core = core;
     this.#settings = settings;
     this.#setsState = settings.passesRequest || !core.hasOneSchema;
-    this.#csrf = createCsrf(settings);
+    const csrf = createCsrf(settings);
     this.#streaming = new Streaming(core, settings);
-    this.#check = createRequestCheck(core, settings, this.#csrf, this.#streaming);
-    const read = createRequestReader(settings, this.#csrf, (error, exchange) =>
+    this.#check = createRequestCheck(core, settings, csrf, this.#streaming);
+    const read = createRequestReader(settings, csrf, (error, exchange) =>
       core.reportError(error, originOf(exchange)),
     );
     this.#read = core.documents === undefined ? read : createPathIdReader(read, core.documents);
-    this.#admit = core.operationHookFor();
-    this.#execute = executeFor(core, settings);
+    this.#calls = {
+      core,
+      limits: settings.limits,
+      csrf,
+      streaming: this.#streaming,
+      hook: core.operationHookFor(),
+      execute: executeFor(core, settings),
+    };
     this.#responses = createResponseFactory(core, settings.statusCodes);
     this.#streamResponses = createResponseFactory(core, 'legacy');
     this.#sender = createSender(settings);
@@ -197,9 +189,6 @@ class GraphQLOverHttp {
   /** Runs the operations of a request and sends the response. */
   #respond(exchange: Exchange, params: RequestParams): MaybePromise<void> {
     if (isBatch(params)) return this.#respondToBatch(exchange, params);
-    if (params.variables !== undefined) {
-      assertVariableLimits([params.variables], this.#settings.limits.variables);
-    }
     return settle(this.#run(exchange, params), (result) => this.#send(exchange, result));
   }
 
@@ -258,7 +247,7 @@ class GraphQLOverHttp {
     };
     const run = (): MaybePromise<ExecutionOutcome | RequestError> =>
       settle(this.#run(exchange, params), (settled) => {
-        if (settled === STREAMED) throw new TypeError('A subscription cannot be part of a batch');
+        if (settled.kind === 'stream') throw new TypeError('A subscription cannot be part of a batch');
         return settled;
       });
     return caught(run, toRefusal);
@@ -269,95 +258,15 @@ class GraphQLOverHttp {
     // With the option `documents`, such a request has the id of a document.
     if (params.query === '' && this.#core.documents === undefined) return persistedQueryNotSupported();
     try {
-      const schema = this.#core.schemaFor(exchange.req);
-      const result = settle(this.#inTime(exchange, schema), (value) =>
-        this.#prepare(exchange, value, params),
-      );
+      const result = run(new HttpCall(this.#calls, exchange, params));
       return isThenable(result) ? result.catch((error: unknown) => resultOf(exchange, error)) : result;
     } catch (error) {
       return resultOf(exchange, error);
     }
   }
 
-  #prepare(exchange: Exchange, schema: GraphQLSchema, params: GraphQLParams): MaybePromise<Result> {
-    const prepare = () => this.#inTime(exchange, this.#core.prepare(schema, params, exchange.req));
-    const run = (prepared: PreparedOperation | RequestError) =>
-      prepared.kind === 'error' ? prepared : this.#createContext(exchange, prepared, params);
-    if (events.operation.hasSubscribers) return observeOperation(exchange, params, { prepare, run });
-    return settle(prepare(), run);
-  }
-
-  /** Ends the wait for a function of the application, such as `context` or that of the schema, when it is too slow. */
-  #inTime<T>(exchange: Exchange, value: MaybePromise<T>): MaybePromise<T> {
-    const { timeLimit } = this.#core;
-    if (timeLimit === undefined || !isThenable(value)) return value;
-    return timeLimit.bound(value, originOf(exchange));
-  }
-
-  #createContext(
-    exchange: Exchange,
-    prepared: PreparedOperation,
-    params: GraphQLParams,
-  ): MaybePromise<Result> {
-    exchange.operationName = prepared.operation.name?.value;
-    const type = prepared.operation.operation;
-    if (type === 'subscription') this.#streaming.beginSubscription(exchange);
-    if (type === 'mutation' && exchange.req.method !== 'POST') {
-      this.#csrf.assertMutation(exchange.req, exchange.accepted);
-    }
-    if (exchange.batchCost !== undefined) addCost(exchange.batchCost, prepared, this.#settings.limits);
-    const context = this.#inTime(exchange, this.#core.contextFor(exchange.req, params));
-    return settle(context, (value) => this.#runWithContext(exchange, prepared, params, value));
-  }
-
-  #runWithContext(
-    exchange: Exchange,
-    prepared: PreparedOperation,
-    params: GraphQLParams,
-    context: unknown,
-  ): MaybePromise<Result> {
-    assertConnected(exchange);
-    if (prepared.operation.operation === 'subscription') {
-      this.#streaming.run(exchange, prepared, { params, context });
-      return STREAMED;
-    }
-    const rootValue = this.#core.rootValueFor(exchange.req);
-    const inputs = new RequestInputs(exchange, prepared.operation.name?.value, params, context, rootValue);
-    if (prepared.cachePolicy !== undefined) {
-      inputs.caching = prepared.cachePolicy.start(params.variables);
-      // A batch is a list of results with different policies.
-      const isQuery = prepared.operation.operation === 'query';
-      if (isQuery && exchange.batchCost === undefined) exchange.caching = inputs.caching;
-    }
-    if (prepared.incremental !== undefined) {
-      inputs.incremental = this.#streaming.incrementalFormatFor(exchange, prepared.incremental);
-    }
-    if (this.#admit === undefined) return this.#execute(exchange, prepared, inputs);
-    return settle(this.#admit(prepared, inputs, exchange.req), (admission) =>
-      admission.kind === 'error' ? admission : this.#executeAdmitted(exchange, prepared, inputs, admission),
-    );
-  }
-
-  /** Executes an operation that the options `cost`, `budget` and `onOperation` admit. */
-  #executeAdmitted(
-    exchange: Exchange,
-    prepared: PreparedOperation,
-    inputs: RequestInputs,
-    { extensions, headers, cost = 0 }: Admission,
-  ): MaybePromise<Result> {
-    assertConnected(exchange);
-    const refusal = addPrice(exchange, cost, this.#core.maxCost);
-    setAdmissionHeaders(exchange, headers);
-    exchange.isRestricted = inputs.access?.isLimited === true;
-    if (refusal !== undefined) return refusal;
-    inputs.isExtended = extensions !== undefined;
-    return settle(this.#execute(exchange, prepared, inputs), (outcome) =>
-      withExtensions(outcome, extensions),
-    );
-  }
-
   #send(exchange: Exchange, result: Result): MaybePromise<void> {
-    if (result === STREAMED) return;
+    if (result.kind === 'stream') return;
     noteIfLost(exchange);
     if (result.kind !== 'error' && result.rest !== undefined) {
       this.#streaming.sendIncremental(exchange, result.body.toString(), result.rest);
@@ -419,11 +328,6 @@ function resultOf(exchange: Exchange, error: unknown): RequestError {
   return failedOperation(error);
 }
 
-/** A mutation must not run if no client can receive its result. */
-function assertConnected(exchange: Exchange): void {
-  if (hasNoReceiver(exchange)) throw CLIENT_ABORTED;
-}
-
 /** Tells the operator of a result that is not sent, because other code has begun the response meanwhile. */
 function noteIfLost({ res }: Exchange): void {
   if (res.headersSent && (res.writableEnded || !isAborted(res))) noteLostResult();
@@ -461,124 +365,6 @@ function executeFor(core: GraphQLCore, settings: HttpSettings): Execute {
   if (responseCache === undefined) return execute;
   return createCachedExecution(core, responseCache, { execute, compression, vary: httpCache?.vary ?? [] });
 }
-
-function execute(
-  exchange: Exchange,
-  prepared: PreparedOperation,
-  inputs: RequestInputs,
-): MaybePromise<ExecutionOutcome> {
-  if (!events.execute.hasSubscribers) return prepared.execute(inputs);
-  const started = performance.now();
-  return settle(prepared.execute(inputs), (outcome) => {
-    // Subscribers may retain the outcome, so its buffer must not be reused.
-    const retained = outcome.release === undefined ? outcome : { ...outcome, release: undefined };
-    const duration = performance.now() - started;
-    events.execute.publish({ req: exchange.req, operation: prepared, outcome: retained, duration });
-    return retained;
-  });
-}
-
-/** Adds the cost of an operation to the cost of its batch, which has the limits of a single operation. */
-function addCost(
-  batchCost: NonNullable<Exchange['batchCost']>,
-  { cost }: PreparedOperation,
-  limits: DocumentLimitSettings,
-): void {
-  if (cost === undefined) return;
-  for (const name of ['fields', 'rootFields'] as const) {
-    batchCost[name] += cost[name];
-    if (batchCost[name] > limits[name]) throw limitExceeded(name, limits[name], 'The batch');
-  }
-}
-
-/** Adds the price of an operation to that of its batch, which has the limit of a single operation. */
-function addPrice(
-  { batchCost }: Exchange,
-  price: number,
-  maxCost: number | undefined,
-): RequestError | undefined {
-  if (batchCost === undefined) return undefined;
-  batchCost.price += price;
-  return maxCost !== undefined && batchCost.price > maxCost
-    ? costExceeded(batchCost.price, maxCost, 'The batch')
-    : undefined;
-}
-
-/** Sets the headers of an operation that the options `cost` and `budget` admit. The cost is that of its batch so far. */
-function setAdmissionHeaders({ res, batchCost }: Exchange, headers: Headers | undefined): void {
-  // The head of JSON lines is sent with the first result.
-  if (headers === undefined || res.headersSent) return;
-  for (const [name, value] of Object.entries(headers)) {
-    const isPart = name === COST_HEADER && batchCost !== undefined;
-    res.setHeader(name, isPart ? value.replace(/^[^;]+/, String(batchCost.price)) : value);
-  }
-}
-
-interface Steps {
-  prepare(): MaybePromise<PreparedOperation | RequestError>;
-  run(prepared: PreparedOperation | RequestError): MaybePromise<Result>;
-}
-
-/** Runs an operation that subscribers of `espalier:graphql:operation` observe. */
-function observeOperation(
-  { req }: Exchange,
-  { extensions }: GraphQLParams,
-  { prepare, run }: Steps,
-): MaybePromise<Result> {
-  const operation = new ObservedOperation({
-    transport: 'http',
-    request: req,
-    socket: undefined,
-    connectionParams: undefined,
-    extensions,
-  });
-  return settle(prepare(), (prepared) => runObserved(operation, prepared, run));
-}
-
-function runObserved(
-  operation: ObservedOperation,
-  prepared: PreparedOperation | RequestError,
-  run: Steps['run'],
-): MaybePromise<Result> {
-  const fail = (error: unknown): never => {
-    operation.fail([error]);
-    operation.end();
-    throw error;
-  };
-  const steps = (): MaybePromise<Result> =>
-    settle(operation.begin(prepared, publish, run), (result) => endWith(operation, result));
-  return caught(steps, fail);
-}
-
-const publish = (operation: ObservedOperation): void => events.operation.publish(operation);
-
-/**
- * Ends an operation with its result or, if it has several, with its last payload. The operation of an event
- * stream ends with the stream.
- */
-function endWith(operation: ObservedOperation, result: Result): Result {
-  if (result === STREAMED) return result;
-  if (result.kind !== 'error' && result.rest !== undefined) {
-    return withRest(result, endAfter(operation, result.rest));
-  }
-  if (result.kind === 'error') operation.fail(result.errors);
-  operation.end();
-  return result;
-}
-
-/** Ends an operation with its last payload. */
-const endAfter = (operation: ObservedOperation, rest: RemainingResults): RemainingResults =>
-  observedResults(rest, async (read) => {
-    try {
-      const item = await operation.run(read);
-      if (item.done === true) operation.end();
-      return item;
-    } catch (error) {
-      operation.fail([error]);
-      operation.end();
-      throw error;
-    }
-  });
 
 /** Whether the path continues below a mount that has stripped its prefix. */
 function isBelowMount(req: ConnectRequest): boolean {

@@ -1,24 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { CachePolicy } from '../../types/caching.ts';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
-import type { Access } from '../auth/access.ts';
 import type { CoreDocuments } from '../core/by-id.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { ID_PARAMETERS, missingQuery, OPERATION_PARAMETERS, readReference } from '../core/document-id.ts';
 import { noteHidden } from '../diagnostics/logging.ts';
-import type {
-  ErrorOrigin,
-  ExecutionCaching,
-  ExecutionInputs,
-  ExecutionOutcome,
-  GraphQLParams,
-  IncrementalFormat,
-  RequestError,
-} from '../execution/types.ts';
+import type { ErrorOrigin, GraphQLParams } from '../execution/types.ts';
 import { assertJsonWithinLimits, bodyTooLarge, createBodyReader, isParsed } from '../http/body.ts';
 import type { Coding } from '../http/codings.ts';
 import { cacheByHeader, cacheByText, GRAPHQL_TYPE, JSON_TYPE, type Negotiated } from '../http/negotiation.ts';
-import { HttpError, isAborted, wasCutOff } from '../http/reply.ts';
+import { HttpError } from '../http/reply.ts';
 import { decodePart, isMounted, pathOf } from '../http/routing.ts';
 import { assertNoHandshake } from '../live/endpoint.ts';
 import { byOption, formatValue, isObject, settle } from '../options/rules.ts';
@@ -72,12 +63,6 @@ export interface EncodedBody {
   createTag(): string | undefined;
 }
 
-/** The result of a request whose response has begun, because it is a stream. */
-export const STREAMED: unique symbol = Symbol('streamed');
-
-/** The result of one operation. */
-export type Result = ExecutionOutcome | RequestError | typeof STREAMED;
-
 /** The cost of the operations of one batch so far. Together they have the limits of one operation. */
 interface BatchCost {
   fields: number;
@@ -85,81 +70,6 @@ interface BatchCost {
   /** The cost by the option `cost`. */
   price: number;
 }
-
-/** The inputs and the origin of one execution. The signal is created when it is first read. */
-export class RequestInputs implements ExecutionInputs, ErrorOrigin {
-  readonly transport = 'http';
-  readonly socket = undefined;
-  readonly request: IncomingMessage;
-  readonly operationName: string | undefined;
-  readonly rootValue: unknown;
-  readonly contextValue: unknown;
-  readonly variableValues: Record<string, unknown> | undefined;
-  /** The extensions of the request. */
-  readonly extensions: Record<string, unknown> | undefined;
-  /** Set before the execution if the client accepts an incremental response. */
-  incremental: IncrementalFormat | undefined;
-  /** Set before the execution if caching is on. */
-  caching: ExecutionCaching | undefined;
-  /** Set before the execution with the option `auth`. */
-  access: Access | undefined;
-  /** Set before the execution if it continues when the client disconnects. */
-  outlivesClient = false;
-  readonly index: GraphQLParams['index'] | undefined;
-  /** Set before the execution if the result is changed after it, so that it must not be compressed already. */
-  isExtended = false;
-  readonly #exchange: Exchange;
-  #controller: AbortController | undefined;
-
-  constructor(
-    exchange: Exchange,
-    operationName: string | undefined,
-    { variables, extensions, index }: Pick<GraphQLParams, 'variables' | 'extensions' | 'index'>,
-    contextValue: unknown,
-    rootValue: unknown,
-  ) {
-    this.request = exchange.req;
-    this.operationName = operationName;
-    this.rootValue = rootValue;
-    this.contextValue = contextValue;
-    this.variableValues = variables;
-    this.extensions = extensions;
-    this.index = index;
-    this.#exchange = exchange;
-  }
-
-  get origin(): ErrorOrigin {
-    return this;
-  }
-
-  get aborted(): boolean {
-    // The signal may not exist: graphql 16 never reads it.
-    return !this.outlivesClient && hasNoReceiver(this.#exchange);
-  }
-
-  setHeader(name: string, value: string): void {
-    const { res } = this.#exchange;
-    if (!res.headersSent) res.setHeader(name, value);
-  }
-
-  get signal(): AbortSignal | undefined {
-    if (this.outlivesClient) return undefined;
-    const exchange = this.#exchange;
-    if (this.#controller === undefined) {
-      const controller = new AbortController();
-      this.#controller = controller;
-      const onClose = (): void => {
-        if (wasCutOff(exchange.res) || exchange.isAbandoned) controller.abort();
-      };
-      if (hasNoReceiver(exchange)) onClose();
-      else exchange.res.once('close', onClose);
-    }
-    return this.#controller.signal;
-  }
-}
-
-/** Whether no client can receive the result of an operation. */
-export const hasNoReceiver = ({ res, isAbandoned }: Exchange): boolean => isAbandoned || isAborted(res);
 
 /** The request that an error belongs to. */
 export const originOf = ({ req, operationName }: Pick<Exchange, 'req' | 'operationName'>): ErrorOrigin => ({

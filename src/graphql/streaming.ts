@@ -4,7 +4,6 @@ import type { GraphQLCore } from '../core/core.ts';
 import { toGraphQLError } from '../execution/graphql-error.ts';
 import type {
   ErrorOrigin,
-  GraphQLParams,
   IncrementalFormat,
   PreparedOperation,
   RemainingResults,
@@ -26,6 +25,7 @@ import {
   type StreamType,
   streamTypesOf,
 } from '../live/stream-formats.ts';
+import type { HttpCall } from './call.ts';
 import type { HttpSettings } from './options.ts';
 import { type Exchange, originOf } from './request.ts';
 
@@ -65,12 +65,13 @@ export class Streaming {
   }
 
   /** Begins the response of a subscription. */
-  run(exchange: Exchange, prepared: PreparedOperation, { params, context }: RunInputs): void {
+  run({ exchange, params, contextValue, observed }: HttpCall, prepared: PreparedOperation): void {
     const streams = this.#streams as EventStreams;
     streams.run(exchange, this.#formatOf(exchange), {
       params,
       prepared,
-      context,
+      context: contextValue,
+      observed,
       createEncoding: () => this.#compression?.encodingFor(exchange),
     });
   }
@@ -173,11 +174,6 @@ function formatOf(accept: string | undefined): StreamFormat | undefined {
     if (parameters.get('subscriptionspec') === '1.0') return MULTIPART_SUBSCRIPTION;
   }
   return undefined;
-}
-
-interface RunInputs {
-  readonly params: GraphQLParams;
-  readonly context: unknown;
 }
 
 const OVER_SOCKETS = 'Subscriptions are not supported over HTTP; use a WebSocket (attachSubscriptions)';

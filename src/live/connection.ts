@@ -17,9 +17,16 @@ import type { ContextFactory } from '../core/core.ts';
 import { events } from '../diagnostics/events.ts';
 import { debug } from '../diagnostics/logging.ts';
 import { inTime } from '../execution/deadline.ts';
-import { refusalError } from '../execution/graphql-error.ts';
+import { refusalError, refuse } from '../execution/graphql-error.ts';
 import { ObservedOperation } from '../execution/observed.ts';
-import type { ErrorOrigin, GraphQLParams } from '../execution/types.ts';
+import {
+  type ErrorOrigin,
+  type GraphQLParams,
+  isThenable,
+  type PreparedOperation,
+  type RequestError,
+} from '../execution/types.ts';
+import { CLIENT_ABORTED } from '../http/body.ts';
 import { HttpError } from '../http/reply.ts';
 import { isObject, settle } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
@@ -31,7 +38,7 @@ import {
   estimateMemory,
   LiveOperation,
   type OperationServices,
-  startOperation,
+  runOperation,
 } from './operation.ts';
 import {
   type Acceptance,
@@ -97,7 +104,7 @@ export class Connection implements LiveConnection {
   readonly services: ConnectionServices;
   readonly session: Session;
   /** Resolves when the operations before the next one have started; undefined when all have. */
-  starting: Promise<void> | undefined;
+  starting: Promise<unknown> | undefined;
   /** A copy of the session's closed state, so that sending an event does not have to read the session. */
   isClosing = false;
   isAccepted = false;
@@ -242,13 +249,26 @@ export class Connection implements LiveConnection {
     }
     this.#refusals = 0;
     this.#operationBytes += bytes;
-    const operation = new SocketOperation(this, key, params, bytes, cursorRequest(payload.extensions));
-    if (events.operation.hasSubscribers) operation.observe(payload.extensions);
+    const observed = events.operation.hasSubscribers ? this.#observe(payload.extensions) : undefined;
+    const cursor = cursorRequest(payload.extensions);
+    const operation = new SocketOperation(this, key, params, { bytes, observed, cursor });
     this.#operations ??= new Map();
     this.#operations.set(key, operation);
     // In a microtask: an operation that the client cancels in the same packet never starts.
     queueMicrotask(() => {
-      if (operation.isLive) startOperation(operation, this.services);
+      if (operation.isLive) runOperation(operation);
+    });
+  }
+
+  /** Lets subscribers of `espalier:graphql:operation` observe an operation. */
+  #observe(extensions: unknown): ObservedOperation {
+    const { connectionParams, websocket } = this.describe();
+    return new ObservedOperation({
+      transport: 'websocket',
+      request: undefined,
+      socket: websocket,
+      connectionParams,
+      extensions: isObject(extensions) ? extensions : undefined,
     });
   }
 
@@ -419,8 +439,14 @@ export class Connection implements LiveConnection {
 const hasByteCount = (socket: Duplex | undefined): socket is Duplex & { readonly bytesRead: number } =>
   socket !== undefined && 'bytesRead' in socket;
 
+interface OperationDetails {
+  readonly bytes: number;
+  readonly observed: ObservedOperation | undefined;
+  readonly cursor: CursorRequest | undefined;
+}
+
 /** An operation of a WebSocket client. It is the envelope of its own results. */
-export class SocketOperation extends LiveOperation implements Envelope {
+class SocketOperation extends LiveOperation implements Envelope {
   readonly client: Connection;
   /** The client's id as JSON. */
   readonly key: string;
@@ -433,10 +459,9 @@ export class SocketOperation extends LiveOperation implements Envelope {
     client: Connection,
     key: string,
     params: GraphQLParams,
-    bytes: number,
-    cursorRequest: CursorRequest | undefined,
+    { bytes, observed, cursor }: OperationDetails,
   ) {
-    super(params, cursorRequest);
+    super(params, observed, cursor);
     this.client = client;
     this.key = key;
     this.bytes = bytes;
@@ -445,6 +470,9 @@ export class SocketOperation extends LiveOperation implements Envelope {
     this.before = Buffer.from(before).toString('latin1');
   }
 
+  get services(): ConnectionServices {
+    return this.client.services;
+  }
   get after(): string {
     return '}';
   }
@@ -453,10 +481,10 @@ export class SocketOperation extends LiveOperation implements Envelope {
     return { ...this.client.origin, operationName, aborted: !this.isLive };
   }
   override get contextForEvent(): (() => MaybePromise<unknown>) | undefined {
-    return this.client.services.context.perEvent ? () => this.client.contextFor(this.params) : undefined;
+    return this.services.context.perEvent ? () => this.client.contextFor(this.params) : undefined;
   }
   get rootValue(): unknown {
-    return this.client.services.core.rootValueFor(this.source);
+    return this.core.rootValueFor(this.source);
   }
   get source(): WebSocketLike {
     return this.client.websocket;
@@ -468,16 +496,37 @@ export class SocketOperation extends LiveOperation implements Envelope {
     return this.client.connectionParams;
   }
 
-  /** Lets subscribers of `espalier:graphql:operation` observe the operation. */
-  observe(extensions: unknown): void {
-    const { connectionParams, websocket } = this.client.describe();
-    this.observed = new ObservedOperation({
-      transport: 'websocket',
-      request: undefined,
-      socket: websocket,
-      connectionParams,
-      extensions: isObject(extensions) ? extensions : undefined,
+  override findSchema(): GraphQLSchema {
+    return this.client.schema;
+  }
+
+  /** A long new document is prepared asynchronously. Later operations of the client are executed after it, in order. */
+  override inTurn(
+    prepared: MaybePromise<PreparedOperation | RequestError>,
+  ): MaybePromise<PreparedOperation | RequestError> {
+    const { client } = this;
+    if (client.starting === undefined && !isThenable(prepared)) return prepared;
+    const turn = Promise.allSettled([prepared, client.starting]).then(([own]) => {
+      if (!this.isLive) throw CLIENT_ABORTED;
+      if (own.status === 'rejected') throw own.reason;
+      return own.value;
     });
+    const onTurn = (): void => {
+      if (client.starting === turn) client.starting = undefined;
+    };
+    client.starting = turn;
+    turn.then(onTurn, onTurn);
+    return turn;
+  }
+
+  override accept({ operation }: PreparedOperation): RequestError | undefined {
+    const kind = operation.operation;
+    if (this.services.settings.operations.includes(kind)) return undefined;
+    return refuse(`A ${kind} is not accepted over this socket`, 'OPERATION_REFUSED');
+  }
+
+  override createContext(): MaybePromise<unknown> {
+    return this.client.contextFor(this.params);
   }
 
   send(body: string | Buffer, mode: FlushMode): void {

@@ -5,6 +5,7 @@ import type {
   SubscriptionConnection,
   SubscriptionStats,
 } from '../../types/subscriptions.ts';
+import type { OperationHook } from '../core/admission.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import type { OnOperation } from '../core/options.ts';
 import { events, ObservedConnection } from '../diagnostics/events.ts';
@@ -14,7 +15,7 @@ import { HttpError } from '../http/reply.ts';
 import { assertSync } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { SubscriptionGroups } from './groups.ts';
-import type { OperationSettings } from './operation.ts';
+import type { OperationServices, OperationSettings } from './operation.ts';
 import { FlushScheduler } from './queue.ts';
 import type { SourceCounters } from './source.ts';
 import { IntervalTimer } from './timers.ts';
@@ -69,13 +70,14 @@ export const LIVE_DEFAULTS: EndpointSettings & { readonly limits: { readonly con
 };
 
 /** The connections of one endpoint over all transports, with the sources, groups and timers that they share. */
-export class LiveEndpoint {
+export class LiveEndpoint implements OperationServices {
   readonly core: GraphQLCore;
   readonly settings: EndpointSettings;
   readonly scheduler: FlushScheduler = new FlushScheduler();
   readonly counters: SourceCounters = { sources: 0, unreleased: 0 };
   readonly timer: IntervalTimer;
   readonly groups: SubscriptionGroups;
+  readonly onOperation: OperationHook | undefined;
   /** True when the endpoint accepts no more connections. */
   isClosed = false;
   /** The checks of `disconnect` for event streams whose context is being created, by their response. */
@@ -89,6 +91,7 @@ export class LiveEndpoint {
   constructor(core: GraphQLCore, settings: EndpointSettings, period: number) {
     this.core = core;
     this.settings = settings;
+    this.onOperation = core.operationHookFor(settings.onOperation);
     this.timer = new IntervalTimer(period, (now) => this.#tick(now));
     const pacing = { burstBytes: settings.limits.bufferedBytes / 4, scheduler: this.scheduler };
     this.groups = new SubscriptionGroups(this.counters, pacing, this.timer);

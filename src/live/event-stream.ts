@@ -3,12 +3,13 @@ import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { StreamConnection } from '../../types/subscriptions.ts';
 import type { GraphQLCore } from '../core/core.ts';
+import type { ObservedOperation } from '../execution/observed.ts';
 import type { ErrorOrigin, GraphQLParams, PreparedOperation } from '../execution/types.ts';
 import { HttpError } from '../http/reply.ts';
 import { type StreamEncoding, StreamWriter } from '../http/stream.ts';
 import { cursorRequest } from './cursors.ts';
 import { attachedEndpoint, LIVE_DEFAULTS, type LiveConnection, LiveEndpoint } from './endpoint.ts';
-import { closeCodeOf, estimateMemory, LiveOperation, runWithContext } from './operation.ts';
+import { closeCodeOf, estimateMemory, LiveOperation, runPrepared } from './operation.ts';
 import type { EventStreamSettings } from './options.ts';
 import { type Envelope, type FlushMode, type FlushScheduler, type Messages, OutputQueue } from './queue.ts';
 import type { StreamFormat } from './stream-formats.ts';
@@ -21,6 +22,7 @@ interface StreamRun {
   readonly params: GraphQLParams;
   readonly prepared: PreparedOperation;
   readonly context: unknown;
+  readonly observed: ObservedOperation | undefined;
   /** Creates the content coding of the response, if it has one. */
   createEncoding(): StreamEncoding | undefined;
 }
@@ -49,7 +51,7 @@ export class EventStreams {
   run(
     { req, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
     format: StreamFormat,
-    { params, prepared, context, createEncoding }: StreamRun,
+    { params, prepared, context, observed, createEncoding }: StreamRun,
   ): void {
     const endpoint = this.#endpoint();
     if (estimateMemory(params) > endpoint.settings.limits.operationBytes) {
@@ -62,16 +64,14 @@ export class EventStreams {
       format,
       params,
       context,
+      observed,
       encoding: createEncoding(),
     });
     stream.open(new StreamQueue(stream.writer, endpoint.scheduler, this.#joined), this.#ping);
     const checks = endpoint.opening.get(res) ?? [];
     endpoint.opening.delete(res);
     for (const check of checks) check(stream);
-    const { core, groups, counters, settings } = endpoint;
-    const onOperation = core.operationHookFor(settings.onOperation);
-    const services = { core, groups, counters, settings, onOperation };
-    runWithContext(stream, services, prepared, context);
+    runPrepared(stream, prepared);
   }
 
   /** Called before the context of a stream is created: a `disconnect` meanwhile applies to the stream. */
@@ -116,6 +116,7 @@ interface StreamRequest {
   readonly format: StreamFormat;
   readonly params: GraphQLParams;
   readonly context: unknown;
+  readonly observed: ObservedOperation | undefined;
   readonly encoding: StreamEncoding | undefined;
 }
 
@@ -139,9 +140,13 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
   #hasResults = false;
 
   /** The parameters stay in memory until the operation ends, so it has no extensions except the cursor. */
-  constructor(endpoint: LiveEndpoint, { req, res, format, params, context, encoding }: StreamRequest) {
+  constructor(
+    endpoint: LiveEndpoint,
+    { req, res, format, params, context, observed, encoding }: StreamRequest,
+  ) {
     super(
       { ...params, extensions: undefined },
+      observed,
       cursorRequest(params.extensions, req.headers['last-event-id']),
     );
     const { before, after } = format.resultEnvelope;
@@ -154,6 +159,9 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
     this.#request = req;
   }
 
+  get services(): LiveEndpoint {
+    return this.#endpoint;
+  }
   get operations(): readonly EventStream[] {
     return [this];
   }
@@ -172,7 +180,7 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
     return () => core.contextFor(this.#request, this.params);
   }
   get rootValue(): unknown {
-    return this.#endpoint.core.rootValueFor(this.#request);
+    return this.core.rootValueFor(this.#request);
   }
   get source(): IncomingMessage {
     return this.#request;

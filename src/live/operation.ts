@@ -1,29 +1,22 @@
 import type { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { Access } from '../auth/access.ts';
-import { invalidateRest } from '../cache/policy.ts';
-import { type OperationHook, withExtensions } from '../core/admission.ts';
+import type { Admission, OperationHook } from '../core/admission.ts';
+import { Call } from '../core/call.ts';
 import type { GraphQLCore } from '../core/core.ts';
-import { assertVariableLimits } from '../core/limits.ts';
+import { refusalOf } from '../core/errors.ts';
+import { admit, type Result, run } from '../core/run.ts';
 import { events } from '../diagnostics/events.ts';
-import { inTime } from '../execution/deadline.ts';
-import { refusalError, toGraphQLError } from '../execution/graphql-error.ts';
-import { type ObservedOperation, observedOf } from '../execution/observed.ts';
-import {
-  type ErrorOrigin,
-  type ExecutionCaching,
-  type ExecutionInputs,
-  type ExecutionOutcome,
-  type GraphQLParams,
-  type IncrementalFormat,
-  isThenable,
-  type PreparedOperation,
-  type RemainingResults,
-  type RequestError,
+import { toGraphQLError } from '../execution/graphql-error.ts';
+import type { ObservedOperation } from '../execution/observed.ts';
+import type {
+  ExecutionInputs,
+  ExecutionOutcome,
+  GraphQLParams,
+  PreparedOperation,
+  RemainingResults,
 } from '../execution/types.ts';
-import { HttpError } from '../http/reply.ts';
+import { CLIENT_ABORTED } from '../http/body.ts';
 import { caught, settle } from '../options/rules.ts';
-import type { SocketOperation } from './connection.ts';
 import { type CursorRequest, type CursorSettings, OperationCursors } from './cursors.ts';
 import {
   identityOf,
@@ -43,27 +36,11 @@ import {
 
 /**
  * One operation in progress. A transport extends it to send messages to the client. The operation is also the
- * input of the execution and the consumer of the source, so that an idle subscription is a single object.
+ * consumer of the source, so that an idle subscription is a single object.
  */
-export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
-  readonly params: GraphQLParams;
-  abstract readonly rootValue: unknown;
-  /** The request or the WebSocket, for the option `onOperation`. */
-  abstract readonly source: unknown;
-  /** Set before the operation is executed. */
-  contextValue: unknown;
+export abstract class LiveOperation extends Call implements EventConsumer {
   /** The JSON text of the `extensions` to add to each result. */
   extensions: string | undefined;
-  /** Set while `espalier:graphql:operation` has subscribers. */
-  observed: ObservedOperation | undefined;
-  /** The format of the payloads of an operation with deferred parts. */
-  incremental: IncrementalFormat | undefined;
-  /** What the caller may see; undefined without the option `auth`. */
-  access: Access | undefined;
-  /** Set before a mutation with an idempotency key, which continues without its client. */
-  outlivesClient?: boolean;
-  /** Invalidates the response cache after a mutation; undefined without a cache. */
-  caching: ExecutionCaching | undefined;
   /** False as soon as no more messages may be sent for the operation. */
   isLive = true;
   /** Whether the operation's events may be dropped when the client is slow. */
@@ -76,15 +53,23 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   readonly cursorRequest: CursorRequest | undefined;
   /** The cursors of the source, or of the group; undefined if the option `cursors` is not set. */
   cursors: OperationCursors | undefined;
+  /** Checks the caller of an event before it is executed; undefined unless the context is per event. */
+  authorizeEvent: EventConsumer['authorizeEvent'];
   /** The cursor in the last message without data. */
   #sentPosition: string | undefined;
   #abortController: AbortController | undefined;
 
-  constructor(params: GraphQLParams, cursorRequest: CursorRequest | undefined) {
-    this.params = params;
+  constructor(
+    params: GraphQLParams,
+    observed: ObservedOperation | undefined,
+    cursorRequest: CursorRequest | undefined,
+  ) {
+    super(params, observed);
     this.cursorRequest = cursorRequest;
   }
 
+  /** The services of the endpoint. */
+  abstract readonly services: OperationServices;
   /** Sends one serialised result. `cursor` is its signed cursor, which the result contains too. */
   abstract send(body: string | Buffer, mode: FlushMode, cursor?: string): void;
   /** Ends the operation after its last result. */
@@ -98,37 +83,58 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   /** Frees the operation's id. */
   protected abstract onRelease(): void;
 
-  /** The origin of the operation, for reports of unexpected errors. */
-  abstract get origin(): ErrorOrigin;
-
   /** The client's id; undefined if the stream has one operation only. */
   abstract readonly id: unknown;
 
+  get core(): GraphQLCore {
+    return this.services.core;
+  }
+  get hook(): OperationHook | undefined {
+    return this.services.onOperation;
+  }
   get inputs(): ExecutionInputs {
     return this;
   }
   get contextForEvent(): (() => MaybePromise<unknown>) | undefined {
     return undefined;
   }
-  /** Checks the caller of an event before it is executed; undefined unless the context is per event. */
-  authorizeEvent: EventConsumer['authorizeEvent'];
   get acceptsStreams(): boolean {
     return true;
   }
-  get variableValues(): Record<string, unknown> | undefined {
-    return this.params.variables;
-  }
-  /**
-   * Created when the engine or a source reads it. Undefined for a mutation whose tags have to be invalidated, which
-   * continues without its client.
-   */
+  /** Created when the engine or a source reads it. */
   get signal(): AbortSignal | undefined {
-    if (this.caching !== undefined || this.outlivesClient === true) return undefined;
+    if (this.outlivesClient) return undefined;
     if (this.#abortController === undefined) {
       this.#abortController = new AbortController();
       if (!this.isLive) this.#abortController.abort();
     }
     return this.#abortController.signal;
+  }
+
+  override start(prepared: PreparedOperation): void {
+    // Each event has its own execution.
+    if (prepared.operation.operation === 'subscription') return;
+    super.start(prepared);
+    this.incremental = prepared.incremental;
+  }
+
+  override onAdmitted(prepared: PreparedOperation, { extensions, expiresAt }: Admission): undefined {
+    this.extensions = extensions;
+    if (expiresAt !== undefined && prepared.operation.operation === 'subscription') this.expireBy(expiresAt);
+    if (this.contextForEvent !== undefined) {
+      this.authorizeEvent = this.core.authorizeEvent?.(prepared, this.source);
+    }
+  }
+
+  /** Opens a private source stream, or joins a group. */
+  override subscribe(prepared: PreparedOperation): void {
+    const { core, groups, counters, settings } = this.services;
+    this.droppable = settings.drop === 'oldest';
+    const key = isPrivate(this) ? undefined : shareKeyOf(settings.share, this.contextValue, this.params);
+    if (core.cursors !== undefined && !openCursors(this, prepared, core.cursors, key)) return;
+    if (key !== undefined && groups.join(this, prepared, key)) return;
+    this.appliesBackpressure = !this.droppable;
+    this.releaseSource = consumeSource(prepared, this, counters);
   }
 
   onOpen(): void {
@@ -182,11 +188,6 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   /** Sends a cursor without a result, if the protocol has such a message. */
   protected sendCursor(_cursor: string): void {}
 
-  /** Calls `respond` after a mutation: immediately, or when the stored results of its tags are removed. */
-  afterInvalidation(respond: () => void): MaybePromise<void> {
-    return settle(this.caching?.invalidate(), respond);
-  }
-
   /** Stops the operation without a message, because the client cancelled it or disconnected. */
   cancel(): void {
     if (!this.isLive) return;
@@ -206,131 +207,31 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   }
 }
 
-/**
- * Starts an operation of a socket: sends a single result, opens a private source stream, or joins a group. A long new
- * document is prepared asynchronously; later operations of the same client are executed after it, in order.
- */
-export function startOperation(operation: SocketOperation, services: OperationServices): void {
-  const { client } = operation;
-  const { core } = services;
-  attempt(operation, () => {
-    assertVariableLimits([operation.params.variables], core.maxVariables);
-    const preparing = core.prepare(client.schema, operation.params, client.websocket);
-    const prepared = inTime(core.timeLimit, preparing, operation.origin);
-    if (client.starting === undefined && !isThenable(prepared)) return begin(operation, services, prepared);
-    return beginInTurn(operation, services, prepared);
-  });
-}
+/** Runs an operation of a socket: sends a single result, opens a private source stream, or joins a group. */
+export const runOperation = (operation: LiveOperation): void => answer(operation, () => run(operation));
 
-function beginInTurn(
-  operation: SocketOperation,
-  services: OperationServices,
-  prepared: MaybePromise<PreparedOperation | RequestError>,
-): void {
-  const { client } = operation;
-  const started = Promise.allSettled([prepared, client.starting]).then(() => {
-    if (client.starting === started) client.starting = undefined;
-    if (!operation.isLive) return;
-    attempt(operation, () => settle(prepared, (value) => begin(operation, services, value)));
-  });
-  client.starting = started;
-}
+/** Runs the operation of an event stream, which is prepared and has its context. */
+export const runPrepared = (operation: LiveOperation, prepared: PreparedOperation): void =>
+  answer(operation, () => admit(operation, prepared));
 
-/** Runs the steps of an operation. A failure of any of them fails this operation only. */
-function attempt(operation: LiveOperation, steps: () => MaybePromise<void>): void {
+/** Sends the result of an operation. A failure of any step fails this operation only. */
+function answer(operation: LiveOperation, steps: () => MaybePromise<Result>): void {
+  const send = (): MaybePromise<void> => settle(steps(), (result) => respond(operation, result));
   const fail = (error: unknown): void => {
-    const isClientError = HttpError.is(error) && error.code !== undefined;
-    const reason = isClientError ? refusalError(error.message, error.code) : toGraphQLError(error);
-    // Fields of a mutation may have changed data before, for example if `formatError` throws.
-    void operation.afterInvalidation(() => operation.fail([reason]));
+    if (error !== CLIENT_ABORTED) operation.fail(refusalOf(error).errors);
   };
-  void caught(steps, fail);
+  void caught(send, fail);
 }
 
-/** Runs a prepared operation, and lets subscribers of `espalier:graphql:operation` observe it. */
-function begin(
-  operation: SocketOperation,
-  services: OperationServices,
-  prepared: PreparedOperation | RequestError,
-): MaybePromise<void> {
-  const { observed } = operation;
-  if (observed === undefined) return run(operation, services, prepared);
-  return observed.begin(prepared, publish, (seen) => run(operation, services, seen));
-}
-
-const publish = (operation: ObservedOperation): void => events.operation.publish(operation);
-
-function run(
-  operation: SocketOperation,
-  services: OperationServices,
-  prepared: PreparedOperation | RequestError,
-): MaybePromise<void> {
-  if (prepared.kind === 'error') return operation.fail(prepared.errors);
-  const kind = prepared.operation.operation;
-  if (!services.settings.operations.includes(kind)) {
-    return operation.fail([refusalError(`A ${kind} is not accepted over this socket`, 'OPERATION_REFUSED')]);
+function respond(operation: LiveOperation, result: Result): void {
+  if (result.kind === 'stream') return;
+  if (result.kind === 'error' || result.kind === 'refused') operation.fail(result.errors);
+  else {
+    const { body, rest } = result;
+    operation.send(body, 'soon');
+    if (rest === undefined) operation.complete();
+    else sendRest(rest, operation, operation.services.counters);
   }
-  const created = operation.client.contextFor(operation.params);
-  const context = inTime(services.core.timeLimit, created, operation.origin);
-  return settle(context, (context) => admit(operation, services, prepared, context));
-}
-
-/** Runs a prepared operation of an event stream. Its results, and its errors, are sent in the stream. */
-export function runWithContext(
-  operation: LiveOperation,
-  services: OperationServices,
-  prepared: PreparedOperation,
-  context: unknown,
-): void {
-  attempt(operation, () => admit(operation, services, prepared, context));
-}
-
-/** Asks the option `onOperation`, if there is one, and executes the operation. */
-function admit(
-  operation: LiveOperation,
-  services: OperationServices,
-  prepared: PreparedOperation,
-  context: unknown,
-): MaybePromise<void> {
-  if (!operation.isLive) return undefined;
-  operation.contextValue = context;
-  operation.observed ??= observedOf(prepared);
-  if (services.onOperation === undefined) return execute(operation, services, prepared);
-  return settle(services.onOperation(prepared, operation, operation.source), (admission) => {
-    if (!operation.isLive) return undefined;
-    if (admission.kind === 'error') return operation.fail(admission.errors);
-    operation.extensions = admission.extensions;
-    const { expiresAt } = admission;
-    if (expiresAt !== undefined && prepared.operation.operation === 'subscription')
-      operation.expireBy(expiresAt);
-    if (operation.contextForEvent !== undefined) {
-      operation.authorizeEvent = services.core.authorizeEvent?.(prepared, operation.source);
-    }
-    return execute(operation, services, prepared);
-  });
-}
-
-function execute(
-  operation: LiveOperation,
-  services: OperationServices,
-  prepared: PreparedOperation,
-): MaybePromise<void> {
-  if (prepared.operation.operation === 'subscription') return subscribe(operation, services, prepared);
-  operation.incremental = prepared.incremental;
-  operation.caching = prepared.cachePolicy?.startWrite(operation.variableValues);
-  return settle(prepared.execute(operation), (outcome) =>
-    outcome.kind === 'refused'
-      ? operation.fail(outcome.errors)
-      : operation.afterInvalidation(() => respond(operation, outcome, services.counters)),
-  );
-}
-
-function respond(operation: LiveOperation, outcome: ExecutionOutcome, counters: SourceCounters): void {
-  operation.send(withExtensions(outcome, operation.extensions).body, 'soon');
-  const { rest } = outcome;
-  const { caching } = operation;
-  if (rest === undefined) operation.complete();
-  else sendRest(caching === undefined ? rest : invalidateRest(rest, caching), operation, counters);
 }
 
 /** The services that all live operations of one endpoint use. */
@@ -347,22 +248,6 @@ export interface OperationSettings {
   readonly operations: readonly string[];
   readonly drop: false | 'oldest';
   readonly share: ShareFunction | undefined;
-}
-
-/** Starts a subscription: opens a private source stream, or joins a group. */
-function subscribe(
-  operation: LiveOperation,
-  { core, groups, counters, settings }: OperationServices,
-  prepared: PreparedOperation,
-): void {
-  operation.droppable = settings.drop === 'oldest';
-  const key = isPrivate(operation)
-    ? undefined
-    : shareKeyOf(settings.share, operation.contextValue, operation.params);
-  if (core.cursors !== undefined && !openCursors(operation, prepared, core.cursors, key)) return;
-  if (key !== undefined && groups.join(operation, prepared, key)) return;
-  operation.appliesBackpressure = !operation.droppable;
-  operation.releaseSource = consumeSource(prepared, operation, counters);
 }
 
 /**

@@ -154,7 +154,7 @@ export class WebSocketEndpoint extends LiveEndpoint {
 
   constructor(core: GraphQLCore, settings: ConnectionSettings) {
     super(core, settings, periodOf(settings));
-    const { counters, groups, scheduler, timer } = this;
+    const { counters, groups, scheduler, timer, onOperation } = this;
     this.#services = {
       core,
       settings,
@@ -165,7 +165,7 @@ export class WebSocketEndpoint extends LiveEndpoint {
       counters,
       groups,
       context: contextPolicy(settings, core),
-      onOperation: core.operationHookFor(settings.onOperation),
+      onOperation,
       onClosed: (connection) => this.remove(connection),
     };
   }

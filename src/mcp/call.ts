@@ -1,23 +1,20 @@
 import type { IncomingMessage } from 'node:http';
-import type { Access } from '../auth/access.ts';
-import { type OperationHook, withExtensions } from '../core/admission.ts';
+import type { GraphQLSchema } from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
+import type { OperationHook } from '../core/admission.ts';
+import { Call } from '../core/call.ts';
 import type { GraphQLCore } from '../core/core.ts';
-import { failedOperation } from '../core/errors.ts';
-import { assertVariableLimits } from '../core/limits.ts';
+import { refusalOf } from '../core/errors.ts';
+import { run } from '../core/run.ts';
 import { events } from '../diagnostics/events.ts';
-import { inTime } from '../execution/deadline.ts';
-import { refuse } from '../execution/graphql-error.ts';
 import { ObservedOperation } from '../execution/observed.ts';
 import type {
   ErrorOrigin,
-  ExecutionCaching,
-  ExecutionInputs,
   ExecutionOutcome,
   GraphQLParams,
   PreparedOperation,
   RequestError,
 } from '../execution/types.ts';
-import { HttpError } from '../http/reply.ts';
 import type { OperationTool } from './tools.ts';
 
 /** The response of GraphQL to a call, and the error that refused it. */
@@ -30,14 +27,14 @@ export interface CallResult {
   readonly status: number | undefined;
 }
 
-interface Call {
+interface ToolRequest {
   readonly req: IncomingMessage;
   readonly variables: Record<string, unknown>;
   readonly signal: AbortSignal;
 }
 
 /** Runs the operation of a tool. Never rejects. */
-export type RunTool = (tool: OperationTool, call: Call) => Promise<CallResult>;
+export type RunTool = (tool: OperationTool, request: ToolRequest) => Promise<CallResult>;
 
 /** Creates the function that runs operations through all steps that an operation over HTTP has. */
 export function createRunTool(core: GraphQLCore): RunTool {
@@ -45,121 +42,90 @@ export function createRunTool(core: GraphQLCore): RunTool {
   return async ({ documentId, operationName }, { req, variables, signal }) => {
     const document = { id: documentId, isPersistedQuery: false };
     const params: GraphQLParams = { query: '', document, operationName, variables, extensions: undefined };
-    const inputs = new CallInputs(req, params, signal);
+    const call = new ToolCall({ core, hook }, params, req, signal);
     try {
-      const result = await observe(req, (observed) => run({ core, hook, params, inputs }, observed));
-      return result.kind === 'error' ? refused(core, result, inputs) : settled(result);
+      const result = await run(call);
+      if (result.kind === 'stream') throw new TypeError('A tool delivers one result');
+      return result.kind === 'error' ? refused(core, result, call) : settled(result);
     } catch (error) {
-      return refusedCall(core, error, inputs);
+      return refusedCall(core, error, call);
     }
   };
 }
 
 /** The response to a call that failed: a mistake of the client as it is, any other error masked and reported. */
-export function refusedCall(core: GraphQLCore, error: unknown, origin: ErrorOrigin): CallResult {
-  const isClientError = HttpError.is(error) && error.code !== undefined;
-  if (!isClientError) return refused(core, failedOperation(error), origin);
-  return refused(core, refuse(error.message, error.code, error.status), origin);
-}
+export const refusedCall = (core: GraphQLCore, error: unknown, origin: ErrorOrigin): CallResult =>
+  refused(core, refusalOf(error), origin);
 
 const refused = (core: GraphQLCore, { errors, status }: RequestError, origin: ErrorOrigin): CallResult => ({
   response: { errors: core.formatErrors(errors, origin) },
   status,
 });
 
-class CallInputs implements ExecutionInputs, ErrorOrigin {
+/** The operation of a tool. */
+class ToolCall extends Call implements ErrorOrigin {
   readonly transport = 'mcp';
   readonly socket = undefined;
+  readonly core: GraphQLCore;
+  readonly hook: OperationHook | undefined;
   readonly request: IncomingMessage;
   readonly operationName: string | undefined;
-  readonly variableValues: Record<string, unknown> | undefined;
+  rootValue: unknown = undefined;
   readonly #signal: AbortSignal;
-  /** Set before an execution that continues without its client, such as one with an idempotency key. */
-  outlivesClient = false;
-  rootValue: unknown;
-  contextValue: unknown;
-  access: Access | undefined;
-  caching: ExecutionCaching | undefined;
 
-  constructor(req: IncomingMessage, { operationName, variables }: GraphQLParams, signal: AbortSignal) {
-    this.request = req;
-    this.operationName = operationName;
-    this.variableValues = variables;
+  constructor(
+    { core, hook }: { readonly core: GraphQLCore; readonly hook: OperationHook | undefined },
+    params: GraphQLParams,
+    request: IncomingMessage,
+    signal: AbortSignal,
+  ) {
+    super(params, events.operation.hasSubscribers ? observedTool(request) : undefined);
+    this.core = core;
+    this.hook = hook;
+    this.request = request;
+    this.operationName = params.operationName;
     this.#signal = signal;
   }
 
+  get source(): IncomingMessage {
+    return this.request;
+  }
   get origin(): ErrorOrigin {
     return this;
   }
-
   get signal(): AbortSignal | undefined {
-    return this.outlivesClient || this.caching !== undefined ? undefined : this.#signal;
+    return this.outlivesClient ? undefined : this.#signal;
   }
-
   get aborted(): boolean {
     return !this.outlivesClient && this.#signal.aborted;
   }
-}
 
-type Outcome = ExecutionOutcome | RequestError;
-type Observed = ObservedOperation | undefined;
+  isWanted(): boolean {
+    return !this.#signal.aborted;
+  }
 
-/** Lets subscribers of `espalier:graphql:operation` observe the operation. */
-async function observe(
-  request: IncomingMessage,
-  steps: (observed: Observed) => Promise<Outcome>,
-): Promise<Outcome> {
-  if (!events.operation.hasSubscribers) return steps(undefined);
-  const details = { socket: undefined, connectionParams: undefined, extensions: undefined };
-  const observed = new ObservedOperation({ transport: 'mcp', request, ...details });
-  try {
-    const outcome = await steps(observed);
-    if (outcome.kind === 'error') observed.fail(outcome.errors);
-    return outcome;
-  } catch (error) {
-    observed.fail([error]);
-    throw error;
-  } finally {
-    observed.end();
+  override findSchema(): MaybePromise<GraphQLSchema> {
+    return this.core.schemaFor(this.request, undefined, this.transport);
+  }
+
+  override createContext(): MaybePromise<unknown> {
+    return this.core.contextFor(this.request, this.params, undefined, this.transport);
+  }
+
+  override start(prepared: PreparedOperation): void {
+    super.start(prepared);
+    this.rootValue = this.core.rootValueFor(this.request);
   }
 }
 
-interface Steps {
-  readonly core: GraphQLCore;
-  readonly hook: OperationHook | undefined;
-  readonly params: GraphQLParams;
-  readonly inputs: CallInputs;
-}
-
-async function run(steps: Steps, observed: Observed): Promise<Outcome> {
-  const { core, params, inputs } = steps;
-  assertVariableLimits([params.variables], core.maxVariables);
-  const { timeLimit } = core;
-  const schema = await inTime(timeLimit, core.schemaFor(inputs.request, undefined, 'mcp'), inputs);
-  const prepared = await inTime(timeLimit, core.prepare(schema, params, inputs.request), inputs);
-  const next = (seen: PreparedOperation | RequestError): Outcome | Promise<Outcome> =>
-    seen.kind === 'error' ? seen : admitAndExecute(steps, seen);
-  return observed === undefined
-    ? next(prepared)
-    : observed.begin(prepared, (message) => events.operation.publish(message), next);
-}
-
-async function admitAndExecute(
-  { core, hook, params, inputs }: Steps,
-  prepared: PreparedOperation,
-): Promise<Outcome> {
-  const context = core.contextFor(inputs.request, params, undefined, 'mcp');
-  inputs.contextValue = await inTime(core.timeLimit, context, inputs);
-  inputs.rootValue = core.rootValueFor(inputs.request);
-  const admission = await hook?.(prepared, inputs, inputs.request);
-  if (admission?.kind === 'error') return admission;
-  inputs.caching = prepared.cachePolicy?.startWrite(inputs.variableValues);
-  try {
-    return withExtensions(await prepared.execute(inputs), admission?.extensions);
-  } finally {
-    await inputs.caching?.invalidate();
-  }
-}
+const observedTool = (request: IncomingMessage): ObservedOperation =>
+  new ObservedOperation({
+    transport: 'mcp',
+    request,
+    socket: undefined,
+    connectionParams: undefined,
+    extensions: undefined,
+  });
 
 function settled(outcome: ExecutionOutcome): CallResult {
   outcome.rest?.return().catch(() => undefined);

@@ -1,0 +1,111 @@
+import type { GraphQLSchema } from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
+import type { Access } from '../auth/access.ts';
+import type { ObservedOperation } from '../execution/observed.ts';
+import type {
+  ErrorOrigin,
+  ExecutionCaching,
+  ExecutionInputs,
+  ExecutionOutcome,
+  GraphQLParams,
+  IncrementalFormat,
+  PreparedOperation,
+  RequestError,
+} from '../execution/types.ts';
+import type { Admission, OperationHook } from './admission.ts';
+import type { GraphQLCore } from './core.ts';
+
+/**
+ * One operation, from its parameters to its result. It carries all that the steps of `run` know and is the input of its
+ * own execution, so that an operation is a single object. Each transport extends it: the methods are the transport's
+ * part in the steps, in their order.
+ */
+export abstract class Call implements ExecutionInputs {
+  params: GraphQLParams;
+  /** Set while `espalier:graphql:operation` has subscribers. */
+  observed: ObservedOperation | undefined;
+  /** Set by the step of the context. */
+  contextValue: unknown = undefined;
+  /** What the caller may see; undefined without the option `auth`. */
+  access: Access | undefined = undefined;
+  /** The cache policy of the execution; undefined if it has none. */
+  caching: ExecutionCaching | undefined = undefined;
+  /** The format of the payloads of an operation with deferred parts. */
+  incremental: IncrementalFormat | undefined = undefined;
+  /** Set before an execution that continues without its client. */
+  outlivesClient = false;
+
+  constructor(params: GraphQLParams, observed: ObservedOperation | undefined) {
+    this.params = params;
+    this.observed = observed;
+  }
+
+  abstract readonly core: GraphQLCore;
+  /** The request or the WebSocket that functions of the application get. */
+  abstract readonly source: unknown;
+  abstract readonly rootValue: unknown;
+  /** The checks before the execution; undefined if there are none. */
+  abstract readonly hook: OperationHook | undefined;
+  /** The origin of the operation, for reports of unexpected errors. */
+  abstract get origin(): ErrorOrigin;
+  /** Aborts when the client disconnects or cancels the operation. */
+  abstract get signal(): AbortSignal | undefined;
+
+  get variableValues(): Record<string, unknown> | undefined {
+    return this.params.variables;
+  }
+  get index(): GraphQLParams['index'] {
+    return this.params.index;
+  }
+
+  /** Whether a client may still receive the result. No step runs without one. */
+  abstract isWanted(): boolean;
+
+  findSchema(): MaybePromise<GraphQLSchema> {
+    return this.core.schemaFor(this.source);
+  }
+
+  /** Lets a prepared operation wait for earlier ones of the same client. */
+  inTurn(
+    prepared: MaybePromise<PreparedOperation | RequestError>,
+  ): MaybePromise<PreparedOperation | RequestError> {
+    return prepared;
+  }
+
+  /**
+   * Returns why the transport refuses the operation.
+   *
+   * @throws HttpError if the refusal is the response to the whole request.
+   */
+  accept(_prepared: PreparedOperation): RequestError | undefined {
+    return undefined;
+  }
+
+  createContext(): MaybePromise<unknown> {
+    return this.core.contextFor(this.source, this.params);
+  }
+
+  /** Whether another call continues the operation: that of the stream in which its results are sent. */
+  continuesAsStream(_prepared: PreparedOperation): boolean {
+    return false;
+  }
+
+  /** Called before the checks of `hook`, with the context. */
+  start(prepared: PreparedOperation): void {
+    this.caching = prepared.cachePolicy?.startWrite(this.params.variables);
+  }
+
+  /** Uses what `hook` returned. May still refuse the operation. */
+  onAdmitted(_prepared: PreparedOperation, _admission: Admission): RequestError | undefined {
+    return undefined;
+  }
+
+  execute(prepared: PreparedOperation): MaybePromise<ExecutionOutcome> {
+    return prepared.execute(this);
+  }
+
+  /** Opens the source of a subscription. The call sends its results. */
+  subscribe(_prepared: PreparedOperation): void {
+    throw new TypeError('This transport delivers no events');
+  }
+}

@@ -1,0 +1,196 @@
+import type { GraphQLSchema } from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
+import { events } from '../diagnostics/events.ts';
+import type { ObservedOperation } from '../execution/observed.ts';
+import {
+  type ExecutionCaching,
+  type ExecutionOutcome,
+  isThenable,
+  observedResults,
+  type PreparedOperation,
+  type RemainingResults,
+  type RequestError,
+  withRest,
+} from '../execution/types.ts';
+import { CLIENT_ABORTED } from '../http/body.ts';
+import { caught, settle } from '../options/rules.ts';
+import { type Admission, withExtensions } from './admission.ts';
+import type { Call } from './call.ts';
+import { assertVariableLimits } from './limits.ts';
+
+/** The operation goes on in a stream, which sends its results. */
+interface Streamed {
+  readonly kind: 'stream';
+}
+
+const STREAMED: Streamed = { kind: 'stream' };
+
+/** The result of one operation: of its execution, the reason why it was not executed, or a stream. */
+export type Result = ExecutionOutcome | RequestError | Streamed;
+
+/**
+ * Runs one operation, whatever its transport: the functions below are the steps in their order. They are synchronous as
+ * long as the application is. The application may wait for `timeout` in each of them.
+ *
+ * @throws what a function of the application throws, `CLIENT_ABORTED` if nobody waits for the result any more, and
+ * HttpError if the request is refused.
+ */
+export function run(call: Call): MaybePromise<Result> {
+  const { variables, index } = call.params;
+  // The operations of a batch share the limit, and were checked together.
+  if (variables !== undefined && index === undefined)
+    assertVariableLimits([variables], call.core.maxVariables);
+  return settle(inTime(call, call.findSchema()), (schema) => prepare(call, schema));
+}
+
+function prepare(call: Call, schema: GraphQLSchema): MaybePromise<Result> {
+  const prepared = inTime(call, call.core.prepare(schema, call.params, call.source));
+  return settle(call.inTurn(prepared), (settled) =>
+    call.observed === undefined ? accept(call, settled) : observe(call, call.observed, settled),
+  );
+}
+
+function accept(call: Call, prepared: PreparedOperation | RequestError): MaybePromise<Result> {
+  if (prepared.kind === 'error') return prepared;
+  const refusal = call.accept(prepared);
+  if (refusal !== undefined) return refusal;
+  return settle(inTime(call, call.createContext()), (context) => useContext(call, prepared, context));
+}
+
+function useContext(call: Call, prepared: PreparedOperation, context: unknown): MaybePromise<Result> {
+  assertWanted(call);
+  call.contextValue = context;
+  return call.continuesAsStream(prepared) ? STREAMED : admit(call, prepared);
+}
+
+/** Continues with an operation that has its context. */
+export function admit(call: Call, prepared: PreparedOperation): MaybePromise<Result> {
+  call.start(prepared);
+  const { hook } = call;
+  if (hook === undefined) return execute(call, prepared, undefined);
+  return settle(hook(prepared, call, call.source), (admission) => useAdmission(call, prepared, admission));
+}
+
+function useAdmission(
+  call: Call,
+  prepared: PreparedOperation,
+  admission: Admission | RequestError,
+): MaybePromise<Result> {
+  assertWanted(call);
+  if (admission.kind === 'error') return admission;
+  return call.onAdmitted(prepared, admission) ?? execute(call, prepared, admission.extensions);
+}
+
+function execute(
+  call: Call,
+  prepared: PreparedOperation,
+  extensions: string | undefined,
+): MaybePromise<Result> {
+  const type = prepared.operation.operation;
+  if (type === 'subscription') {
+    call.subscribe(prepared);
+    return STREAMED;
+  }
+  const invalidates = type === 'mutation' && call.core.cacheStore !== undefined;
+  const outcome = invalidates ? executeMutation(call, prepared) : call.execute(prepared);
+  return extensions === undefined ? outcome : settle(outcome, (done) => withExtensions(done, extensions));
+}
+
+/**
+ * Executes a mutation, and removes the stored results of its tags before its result is sent, also if some of its fields
+ * have failed. A mutation with invalid variables was not executed.
+ */
+function executeMutation(call: Call, prepared: PreparedOperation): MaybePromise<ExecutionOutcome> {
+  const { caching } = call;
+  // A resolver that has begun changes data also after an abort, and the tags of its result would not be known.
+  call.outlivesClient = true;
+  if (caching === undefined) return call.execute(prepared);
+  const steps = () => settle(call.execute(prepared), (outcome) => invalidate(outcome, caching));
+  // Fields may have changed data before, for example if `formatError` throws.
+  const fail = (error: unknown) =>
+    settle(caching.invalidate(), () => {
+      throw error;
+    });
+  return caught(steps, fail);
+}
+
+function invalidate(outcome: ExecutionOutcome, caching: ExecutionCaching): MaybePromise<ExecutionOutcome> {
+  if (outcome.kind === 'refused') return outcome;
+  const { rest } = outcome;
+  const result = rest === undefined ? outcome : withRest(outcome, invalidateRest(rest, caching));
+  return settle(caching.invalidate(), () => result);
+}
+
+/**
+ * Invalidates the tags that the deferred parts of a mutation add, before the payload with them is sent. The tags of
+ * the first payload are invalidated apart.
+ */
+function invalidateRest(rest: RemainingResults, caching: ExecutionCaching): RemainingResults {
+  let known = caching.tags().length;
+  return observedResults(rest, async (read) => {
+    try {
+      return await read();
+    } finally {
+      const { length } = caching.tags();
+      if (length !== known) {
+        known = length;
+        await caching.invalidate();
+      }
+    }
+  });
+}
+
+/** Ends the wait for a function of the application, such as `context` or that of the schema, when it is too slow. */
+function inTime<T>(call: Call, value: MaybePromise<T>): MaybePromise<T> {
+  const { timeLimit } = call.core;
+  return timeLimit === undefined || !isThenable(value) ? value : timeLimit.bound(value, call.origin);
+}
+
+/** No code of the application runs if nobody can receive the result: above all no mutation. */
+function assertWanted(call: Call): void {
+  if (!call.isWanted()) throw CLIENT_ABORTED;
+}
+
+const publish = (operation: ObservedOperation): void => events.operation.publish(operation);
+
+/** Continues with an operation that subscribers of `espalier:graphql:operation` observe. */
+function observe(
+  call: Call,
+  observed: ObservedOperation,
+  prepared: PreparedOperation | RequestError,
+): MaybePromise<Result> {
+  const steps = () =>
+    settle(
+      observed.begin(prepared, publish, (seen) => accept(call, seen)),
+      (result) => endWith(observed, result),
+    );
+  const fail = (error: unknown): never => {
+    observed.fail([error]);
+    observed.end();
+    throw error;
+  };
+  return caught(steps, fail);
+}
+
+/** Ends an operation with its result or, if it has several, with its last payload. A stream ends it itself. */
+function endWith(observed: ObservedOperation, result: Result): Result {
+  if (result.kind === 'stream') return result;
+  if (result.kind === 'error') observed.fail(result.errors);
+  else if (result.rest !== undefined) return withRest(result, endAfter(observed, result.rest));
+  observed.end();
+  return result;
+}
+
+function endAfter(observed: ObservedOperation, rest: RemainingResults): RemainingResults {
+  return observedResults(rest, async (read) => {
+    try {
+      const item = await observed.run(read);
+      if (item.done === true) observed.end();
+      return item;
+    } catch (error) {
+      observed.fail([error]);
+      observed.end();
+      throw error;
+    }
+  });
+}
