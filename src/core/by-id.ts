@@ -45,7 +45,13 @@ import {
   notFound,
   notSupported,
 } from './document-id.ts';
-import { createDocumentCache, createPrepare, type DocumentParams, type Prepare } from './documents.ts';
+import {
+  createDocumentCache,
+  createPrepare,
+  type DocumentParams,
+  type Prepare,
+  type PrepareText,
+} from './documents.ts';
 import { selectEngine } from './engines.ts';
 import type { CoreSettings } from './options.ts';
 import {
@@ -119,7 +125,7 @@ const LIKE_A_HASH = /^(?:(?:sha256|x-[\w.~-]+):[\w.~-]+|[0-9a-f]{32,128})$/;
 
 function createPersisted(
   apq: PersistedQuerySettings,
-  prepare: Prepare,
+  prepare: PrepareText,
   { options, report }: CoreParts,
 ): PersistedQueries {
   const store = apq.store === undefined ? undefined : new SharedStore(apq.store, apq, report);
@@ -128,7 +134,7 @@ function createPersisted(
   return new PersistedQueries(prepare, store, { bytes, characters: limits.characters });
 }
 
-/** Prepares the trusted document with an id, and sets its text in the parameters. Returns undefined for an unknown id. */
+/** Prepares the trusted document with an id. Returns undefined for an unknown one. */
 type PrepareTrusted = (
   id: string,
   ...args: Parameters<Prepare>
@@ -148,7 +154,6 @@ type Only = boolean | 'report';
 
 /**
  * Creates the `prepare` function of a core with the option `documents`. A trusted id takes precedence over a text.
- * If the function finds a document by id, it sets the text in the parameters.
  */
 function createPrepareById(
   { only }: Pick<DocumentSettings, 'only'>,
@@ -232,7 +237,7 @@ class UntrustedReports {
 const MAX_ID_LENGTH = 512;
 
 /** Finds the texts of trusted documents with a function. The document cache has their prepared form. */
-function prepareFound(find: FindDocument, prepare: Prepare): PrepareTrusted {
+function prepareFound(find: FindDocument, prepare: PrepareText): PrepareTrusted {
   return (id, schema, params, source) => {
     if (id.length > MAX_ID_LENGTH) return undefined;
     const use = (text: unknown): ReturnType<PrepareTrusted> => {
@@ -240,8 +245,7 @@ function prepareFound(find: FindDocument, prepare: Prepare): PrepareTrusted {
       if (typeof text !== 'string' || text === '') {
         throw wrongReturnValue(DOCUMENT_OPTIONS, 'from', text, 'the text of a document, or undefined');
       }
-      params.query = text;
-      return prepare(schema, params, source);
+      return prepare(schema, params, source, text);
     };
     const found = find(id);
     return settle(withNativePromise(found), use);
@@ -382,13 +386,13 @@ const hashQuery = (query: string): string => createHash('sha256').update(query).
  * form. A query is stored if it is valid and has the hash that the client sent.
  */
 class PersistedQueries {
-  readonly #prepare: Prepare;
+  readonly #prepare: PrepareText;
   readonly #store: SharedStore | undefined;
   readonly #maxCharacters: number;
   readonly #texts: ReturnType<typeof createDocumentCache<string>>;
 
   constructor(
-    prepare: Prepare,
+    prepare: PrepareText,
     store: SharedStore | undefined,
     limits: { readonly bytes: number; readonly characters: number },
   ) {
@@ -407,10 +411,7 @@ class PersistedQueries {
   ): MaybePromise<Prepared> {
     const known = this.#texts.get(schema, hash);
     if (params.query !== '') return this.#register(schema, params, source, { hash, known });
-    if (known !== undefined) {
-      params.query = known;
-      return this.#prepare(schema, params, source);
-    }
+    if (known !== undefined) return this.#prepare(schema, params, source, known);
     const { document } = params;
     if (this.#store === undefined || !HASH.test(hash)) return notFound(document);
     return this.#store.get(hash).then((text) => {
@@ -418,8 +419,7 @@ class PersistedQueries {
       if (text === undefined || text.length > this.#maxCharacters || hashQuery(text) !== hash) {
         return notFound(document);
       }
-      params.query = text;
-      return this.#prepareAndKeep(schema, params, source, hash);
+      return this.#prepareAndKeep(schema, params, source, { hash, text });
     });
   }
 
@@ -434,7 +434,7 @@ class PersistedQueries {
     if (query.length > this.#maxCharacters) return this.#prepare(schema, params, source);
     if (known !== query && hashQuery(query) !== hash) return hashMismatch();
     // A query that this process knows is stored again: the store may have lost it.
-    const prepared = this.#prepareAndKeep(schema, params, source, hash);
+    const prepared = this.#prepareAndKeep(schema, params, source, { hash, text: query });
     return settle(prepared, (settled) => this.#share(settled, hash));
   }
 
@@ -442,9 +442,9 @@ class PersistedQueries {
     schema: GraphQLSchema,
     params: DocumentParams,
     source: unknown,
-    hash: string,
+    { hash, text }: { readonly hash: string; readonly text: string },
   ): MaybePromise<Prepared> {
-    const prepared = this.#prepare(schema, params, source);
+    const prepared = this.#prepare(schema, params, source, text);
     return settle(prepared, (settled) => this.#keep(schema, settled, hash));
   }
 

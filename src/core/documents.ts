@@ -34,13 +34,19 @@ export type DocumentParams = Pick<GraphQLParams, 'query' | 'operationName' | 'do
  *
  * The result is a promise only for a document that is not in the cache and is long, or arrives together with
  * many others; the work on it then yields to the event loop between its steps. `source` is the request or
- * socket, for an `introspection` option that is a function.
+ * socket, for an `introspection` option that is a function. The operation has the text in `source`, also if the request
+ * had only its id.
  */
 export type Prepare = (
   schema: GraphQLSchema,
   params: DocumentParams,
   source?: unknown,
 ) => MaybePromise<PreparedOperation | RequestError>;
+
+/** Prepares a text: that of the request, or one that was found by its id. */
+export type PrepareText = (
+  ...args: [...request: Parameters<Prepare>, text?: string | undefined]
+) => ReturnType<Prepare>;
 
 const LONG_DOCUMENT = 2000;
 
@@ -72,7 +78,7 @@ export function createPrepare(
   engine: Engine,
   settings: EngineSettings,
   options: CoreSettings,
-): Prepare & { warm(from: GraphQLSchema, to: GraphQLSchema): Promise<void> } {
+): PrepareText & { warm(from: GraphQLSchema, to: GraphQLSchema): Promise<void> } {
   const validator = createValidator(options, settings);
   const { documentCacheBytes } = options;
   const valid = createDocumentCache<LoadedDocument>(documentCacheBytes * (1 - REFUSED_SHARE));
@@ -125,8 +131,8 @@ export function createPrepare(
     schema: GraphQLSchema,
     params: DocumentParams,
     source: unknown,
+    query: string,
   ): Promise<PreparedOperation | RequestError> {
-    const { query } = params;
     const entry = await queue(schema, query, () => loadWithYields(schema, query));
     const prepared = select(schema, entry, params, source);
     // Yields once more, since the caller executes the operation next.
@@ -134,12 +140,11 @@ export function createPrepare(
     return prepared;
   }
 
-  const prepare: Prepare = (schema, params, source) => {
-    const { query } = params;
+  const prepare: PrepareText = (schema, params, source, query = params.query) => {
     let entry = valid.get(schema, query) ?? refused.get(schema, query);
     if (entry === undefined) {
       if (isLongDocument(query) || !fitsIntoIteration(query.length)) {
-        return prepareInTurns(schema, params, source);
+        return prepareInTurns(schema, params, source, query);
       }
       entry = validateAndStore(schema, query, validator.parse(query));
     }
@@ -329,11 +334,12 @@ export function createOperationSelector(
 
   return {
     prepare,
-    select(schema, entry, { operationName, onError }, source) {
+    select(schema, entry, { operationName, onError: requested }, source) {
       if (entry.kind === 'error') return entry;
       if (entry.introspects && !allowsIntrospection(source)) {
         return refuse(`Introspection is disabled${byOption('introspection')}`, 'INTROSPECTION_OFF');
       }
+      const onError = entry.onError ?? requested;
       if (onError === undefined || onError === null || modes.length === 0) {
         return prepare(schema, entry, operationName);
       }

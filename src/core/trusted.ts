@@ -202,7 +202,7 @@ class TrustedList {
     return this.#idOf(this.#current.texts, id) !== undefined;
   }
 
-  /** Prepares the document with this id, and sets its text in the parameters. Returns undefined for an unknown id. */
+  /** Prepares the document with this id. Returns undefined for an unknown one. */
   prepare(
     id: string,
     schema: GraphQLSchema,
@@ -213,9 +213,6 @@ class TrustedList {
     const entries = list.entriesOf(schema);
     const entry = entries.get(id) ?? this.#loadUnknown(list, schema, id);
     if (entry === undefined) return undefined;
-    params.query = entry.kind === 'error' ? '' : entry.source;
-    // Also part of the keys of shared subscriptions.
-    if (entry.kind !== 'error' && entry.onError !== undefined) params.onError = entry.onError;
     return this.#loader.select(schema, entry, params, source);
   }
 

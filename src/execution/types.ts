@@ -28,15 +28,15 @@ export type Complete<T> = { [Name in keyof Required<T>]: T[Name] };
 
 /** The parameters of a GraphQL request after their types were checked (GraphQL over HTTP, "Request Parameters"). */
 export interface GraphQLParams {
-  /** The text of the document. Empty if the request has only the id, until `prepare` has found the document. */
-  query: string;
+  /** The text of the document. Empty if the request has only the id, until the document is prepared. */
+  readonly query: string;
   /** The id in the request, with the option `documents`; `isPersistedQuery` if it is a hash of Apollo's protocol. */
   readonly document?: { readonly id: string; readonly isPersistedQuery: boolean } | undefined;
-  operationName: string | undefined;
-  variables: Record<string, unknown> | undefined;
-  extensions: Record<string, unknown> | undefined;
+  readonly operationName: string | undefined;
+  readonly variables: Record<string, unknown> | undefined;
+  readonly extensions: Record<string, unknown> | undefined;
   /** The parameter `onError` as received; the option `errors.modes` decides what it means. */
-  onError?: unknown;
+  readonly onError?: unknown;
   /** The place in a batch; undefined for a single operation. */
   readonly index?: BatchIndex;
 }
