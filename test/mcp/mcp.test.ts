@@ -191,6 +191,51 @@ describe('mcp with the official client', () => {
     expect(await call(client, 'search_schema', { words: 'customer' })).toMatchObject(late);
   });
 
+  it('an operation whose agent disconnects before its context is there does not run, and nothing is reported', async () => {
+    const reports: unknown[] = [];
+    const steps: string[] = [];
+    let proceed = (): void => undefined;
+    const context = async (req: IncomingMessage): Promise<object> => {
+      if (req.headers['x-user'] !== 'late') return {};
+      steps.push('context');
+      req.socket.once('close', () => steps.push('disconnected'));
+      await new Promise<void>((resolve) => {
+        proceed = resolve;
+      });
+      return {};
+    };
+    await serve({
+      graphql: {
+        context,
+        onOperation: ({ operation }) => void steps.push(operation.name?.value ?? ''),
+        onError: (error) => void reports.push(error),
+      },
+    });
+    const abort = new AbortController();
+    const body = {
+      method: 'tools/call',
+      params: { name: 'renameCustomer', arguments: { id: '1', to: 'Eve' } },
+    };
+    const refused = fetch(url, {
+      method: 'POST',
+      signal: abort.signal,
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        'x-user': 'late',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...body }),
+    }).catch((error: Error) => error.name);
+    await until(() => steps.includes('context'));
+    abort.abort();
+    expect(await refused).toBe('AbortError');
+    await until(() => steps.includes('disconnected'));
+    proceed();
+    await call(await connect(), 'whoAmI');
+    expect(steps).toEqual(['context', 'disconnected', 'whoAmI']);
+    expect(reports).toEqual([]);
+  });
+
   it('errors of GraphQL become isError, and unexpected ones are masked and reported once', async () => {
     const reports: unknown[][] = [];
     process.env['NODE_ENV'] = 'production';
