@@ -30,7 +30,7 @@ export type Result = ExecutionOutcome | RequestError | Streamed;
 
 /**
  * Runs one operation, whatever its transport: the functions below are the steps in their order. They are synchronous as
- * long as the application is. The application may wait for `timeout` in each of them.
+ * long as the application is, and each wait for it is bounded by the option `timeout`.
  *
  * @throws what a function of the application throws, `CLIENT_ABORTED` if nobody waits for the result any more, and
  * HttpError if the request is refused.
