@@ -5,7 +5,7 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { Compression } from '../compress/results.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import type { ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
-import type { HttpCall } from '../graphql/call.ts';
+import type { Execute, HttpCall } from '../graphql/call.ts';
 import type { Exchange, ResultCaching } from '../graphql/request.ts';
 import type { Coding } from '../http/codings.ts';
 import { GRAPHQL_TYPE } from '../http/negotiation.ts';
@@ -90,9 +90,6 @@ function userOf({ key }: ResponseCacheSettings, { exchange, contextValue }: Http
   exchange.userKey = user;
   return user ?? undefined;
 }
-
-/** Executes an operation that may run. */
-export type Execute = (call: HttpCall, prepared: PreparedOperation) => MaybePromise<ExecutionOutcome>;
 
 /** The response headers that limit who may get the result. A stored result is sent without those of resolvers. */
 const LIMITING_HEADERS = ['cache-control', 'set-cookie', 'vary'];

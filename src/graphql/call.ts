@@ -1,5 +1,4 @@
 import type { ConnectRequest, MaybePromise } from '../../types/connect.ts';
-import type { Execute } from '../cache/cached-execution.ts';
 import type { Admission, OperationHook } from '../core/admission.ts';
 import { Call } from '../core/call.ts';
 import type { GraphQLCore } from '../core/core.ts';
@@ -20,6 +19,9 @@ import { settle } from '../options/rules.ts';
 import type { Csrf } from './csrf.ts';
 import type { Exchange } from './request.ts';
 import type { Streaming } from './streaming.ts';
+
+/** Executes an operation that may run. */
+export type Execute = (call: HttpCall, prepared: PreparedOperation) => MaybePromise<ExecutionOutcome>;
 
 /** What all calls of one handler share. */
 export interface CallServices {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
-import { createCachedExecution, type Execute } from '../cache/cached-execution.ts';
+import { createCachedExecution } from '../cache/cached-execution.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { persistedQueryNotSupported } from '../core/document-id.ts';
 import { isLongDocument } from '../core/documents.ts';
@@ -34,7 +34,7 @@ import {
 } from '../http/reply.ts';
 import { isMounted, pathOf, withoutSlash } from '../http/routing.ts';
 import { caught, settle } from '../options/rules.ts';
-import { type CallServices, execute, HttpCall } from './call.ts';
+import { type CallServices, type Execute, execute, HttpCall } from './call.ts';
 import { createCsrf } from './csrf.ts';
 import type { HttpSettings } from './options.ts';
 import {
