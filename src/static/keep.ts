@@ -20,8 +20,8 @@ const DAY = 24 * 60 * 60 * 1000;
 const HOUR = DAY / 24;
 // A file that changed within this time may be written at the moment, so that a later scan keeps it.
 const QUIET_MS = 1000;
-// Bodies that wait in memory to be kept. The others are read again.
-const MAX_WAITING = 64;
+// Bytes of bodies that wait in memory to be kept. The other files are read again.
+const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 const TEMPORARY = '.keep-';
 const SCRIPT = /^(?:text\/(?:javascript|css)|application\/wasm)\b/;
 // Errors after which writing the next file would fail too.
@@ -46,6 +46,7 @@ export class KeptFiles {
   /** Files of the build whose copy is known to be right. */
   readonly #done = new Map<string, string>();
   #work: Promise<void> = Promise.resolve();
+  /** Bytes of the bodies that wait. */
   #waiting = 0;
   #isScanPlanned = false;
   #sweptAt = Number.NEGATIVE_INFINITY;
@@ -128,8 +129,9 @@ export class KeptFiles {
     const { path, metadata, body } = result.uncompressed;
     if (metadata.type.startsWith('text/html')) this.#planScan();
     else if (path === this.#build.pathOf(urlPath) && this.#accepts(urlPath)) {
-      const bytes = this.#waiting < MAX_WAITING ? body : undefined;
-      this.#enqueue(() => this.#keep(urlPath, result.uncompressed.version, bytes));
+      const fits = body !== undefined && this.#waiting + body.length <= MAX_WAITING_BYTES;
+      const bytes = fits ? body : undefined;
+      this.#enqueue(() => this.#keep(urlPath, result.uncompressed.version, bytes), bytes?.length);
     }
     return result;
   }
@@ -163,15 +165,12 @@ export class KeptFiles {
   }
 
   /** Runs tasks one after the other. Their errors are reported: serving goes on without new copies. */
-  #enqueue(task: () => Promise<void>): void {
-    this.#waiting++;
-    this.#work = this.#work.then(task).then(
-      () => void this.#waiting--,
-      (error: unknown) => {
-        this.#waiting--;
-        this.#report(error, this.#settings.directory);
-      },
-    );
+  #enqueue(task: () => Promise<void>, bytes = 0): void {
+    this.#waiting += bytes;
+    this.#work = this.#work
+      .then(task)
+      .catch((error: unknown) => this.#report(error, this.#settings.directory))
+      .then(() => void (this.#waiting -= bytes));
   }
 
   #report(error: unknown, path: string): void {

@@ -9,9 +9,11 @@ import {
   symlinkSync,
   utimesSync,
 } from 'node:fs';
+import promises from 'node:fs/promises';
 import { join } from 'node:path';
 import { staticFiles } from '../../middleware/static.ts';
 import type { KeepOptions, StaticFilesOptions } from '../../types/static.ts';
+import { memoryInUse } from '../heap.ts';
 import { until } from '../until.ts';
 import { bare, get, listen, makeFolder, put } from './fixture.ts';
 
@@ -262,6 +264,34 @@ describe('keep', () => {
     await site({ maxBytes: 450 }, {}, folder);
     await keeps(join(folder, 'kept/assets/more-a.js'));
     expect(readdirSync(join(folder, 'kept/assets')).sort()).toEqual(['main-a.js', 'more-a.js', 'old-2.js']);
+  });
+
+  it('staticFiles keeps large files in memory only up to some megabytes while the disk is slow', async () => {
+    const folder = makeFolder(FILES);
+    const size = 1024 * 1024;
+    const names = Array.from({ length: 40 }, (_, index) => `assets/${index}.bin`);
+    for (const [index, name] of names.entries()) put(join(folder, 'dist', name), Buffer.alloc(size, index));
+    const { open } = promises;
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const spy = jest.spyOn(promises, 'open').mockImplementation(async (path, ...rest) => {
+      if (String(path).includes('.keep-')) await released;
+      return open(path, ...rest);
+    });
+    try {
+      const cache = { maxFileBytes: 2 * size, maxBytes: 3 * size };
+      const { port, kept } = await site({}, { cache }, folder);
+      const before = memoryInUse().arrayBuffers;
+      for (const name of names) await get(port, `/${name}`);
+      expect(memoryInUse().arrayBuffers - before).toBeLessThan(20 * size);
+      release();
+      for (const name of names) await keeps(join(kept, name));
+    } finally {
+      release();
+      spy.mockRestore();
+    }
   });
 
   it('staticFiles serves the build when copies cannot be written, and says so', async () => {
