@@ -123,9 +123,10 @@ abstract class SubscriptionClient {
     this.connection.client.destroy();
   }
 
-  protected receive(result: Result): void {
+  /** Takes a result, whose text has this many characters. */
+  protected receive(result: Result, size: number): void {
     this.#onResponse();
-    this.results.push(result);
+    this.results.push(result, size);
   }
 
   protected complete(): void {
@@ -194,7 +195,7 @@ class WebSocketClient extends SubscriptionClient {
     });
     this.#websocket = websocket;
     websocket.on('open', () => this.#send({ type: 'connection_init', payload: connectionParams }));
-    websocket.on('message', (data) => this.#read(JSON.parse(String(data))));
+    websocket.on('message', (data) => this.#read(String(data)));
     websocket.on('close', (code, reason) => {
       this.fail(new ConnectionClosedError({ code, reason: reason.toString() }));
     });
@@ -229,14 +230,15 @@ class WebSocketClient extends SubscriptionClient {
     if (this.#websocket.readyState === this.#websocket.OPEN) this.#websocket.send(JSON.stringify(message));
   }
 
-  #read({ type, payload }: { type: string; payload?: unknown }): void {
+  #read(text: string): void {
+    const { type, payload }: { type: string; payload?: unknown } = JSON.parse(text);
     if (type === 'connection_ack') {
       this.results.acknowledgement = payload;
       this.#isActive = true;
       this.#send({ id: this.#id, type: 'subscribe', payload: this.#params });
-    } else if (type === 'next') this.receive(payload as Result);
+    } else if (type === 'next') this.receive(payload as Result, text.length);
     else if (type === 'error' || type === 'complete') {
-      if (type === 'error') this.receive({ errors: payload } as Result);
+      if (type === 'error') this.receive({ errors: payload } as Result, text.length);
       this.#isActive = false;
       this.complete();
     }
@@ -287,7 +289,7 @@ class EventStreamClient extends SubscriptionClient {
     for (const event of events) {
       const fields = new Map(event.split('\n').map(splitField));
       const data = fields.get('data');
-      if (fields.get('event') === 'next' && data !== undefined) this.receive(JSON.parse(data));
+      if (fields.get('event') === 'next' && data !== undefined) this.receive(JSON.parse(data), data.length);
     }
   }
 }
@@ -299,8 +301,8 @@ function splitField(line: string): [name: string, value: string] {
 
 type Result = OperationResult<unknown>;
 
-/** Results that may be queued before the client stops reading. */
-const MAX_QUEUED = 16;
+/** Characters of the results that may be queued before the client stops reading. */
+const MAX_QUEUED = 64 * 1024;
 
 /** The results that a client has received, in order, until they are read. */
 class ResultQueue implements SubscriptionResults<unknown> {
@@ -308,7 +310,8 @@ class ResultQueue implements SubscriptionResults<unknown> {
   /** Called after the last result was received. */
   onEnd: () => void = () => undefined;
   readonly #client: SubscriptionClient;
-  readonly #results: Result[] = [];
+  readonly #results: { readonly result: Result; readonly size: number }[] = [];
+  #queued = 0;
   readonly #waiting: PromiseWithResolvers[] = [];
   #isEnded = false;
   #failure: { readonly error: unknown } | undefined;
@@ -317,11 +320,13 @@ class ResultQueue implements SubscriptionResults<unknown> {
     this.#client = client;
   }
 
-  push(result: Result): void {
+  push(result: Result, size: number): void {
     if (this.#isEnded) return;
     const reader = this.#waiting.shift();
-    if (reader !== undefined) reader.resolve({ value: result, done: false });
-    else if (this.#results.push(result) >= MAX_QUEUED) this.#client.pause();
+    if (reader !== undefined) return reader.resolve({ value: result, done: false });
+    this.#results.push({ result, size });
+    this.#queued += size;
+    if (this.#queued >= MAX_QUEUED) this.#client.pause();
   }
 
   /** Ends the results after those that are queued. */
@@ -344,10 +349,11 @@ class ResultQueue implements SubscriptionResults<unknown> {
   }
 
   async next(): Promise<IteratorResult<Result, undefined>> {
-    const result = this.#results.shift();
-    if (result !== undefined) {
-      if (this.#results.length < MAX_QUEUED) this.#client.resume();
-      return { value: result, done: false };
+    const queued = this.#results.shift();
+    if (queued !== undefined) {
+      this.#queued -= queued.size;
+      if (this.#queued < MAX_QUEUED) this.#client.resume();
+      return { value: queued.result, done: false };
     }
     const failure = this.#failure;
     this.#failure = undefined;

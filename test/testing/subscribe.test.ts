@@ -10,7 +10,7 @@ import { until } from '../until.ts';
 
 const SDL = `
   type Query { hello: String }
-  type Subscription { tick: Int, count(to: Int!): Int, user: String, large: String, secret: Int }
+  type Subscription { tick: Int, count(to: Int!): Int, user: String, large(size: Int = 10000): String, secret: Int }
 `;
 
 /** The state of a source that counts without end. */
@@ -34,12 +34,12 @@ function createApi(options: Parameters<typeof graphqlHTTP>[1] = {}) {
     async *user(_args: object, { user }: { user?: string }) {
       yield { user };
     },
-    async *large() {
+    async *large({ size }: { size: number }) {
       source.isOpen = true;
       try {
         for (;;) {
           source.produced++;
-          yield { large: 'x'.repeat(10_000) };
+          yield { large: 'x'.repeat(size) };
         }
       } finally {
         source.isOpen = false;
@@ -163,6 +163,20 @@ describe.each(rows)('subscribe to %s over %s', (name, transport, create) => {
     for (let read = 0; read < produced + 200; read++) {
       expect((await results.next()).value?.data?.['large']).toHaveLength(10_000);
     }
+    await results.return();
+    await until(() => !source.isOpen);
+  });
+
+  it(`subscribe ${title} keeps few large results while the test does not read`, async () => {
+    const { handler, source } = createApi();
+    const query = 'subscription { large(size: 1000000) }';
+    const results = await subscribe(create(handler), { query, transport });
+    let produced = -1;
+    while (produced !== source.produced) {
+      produced = source.produced;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    expect(produced).toBeLessThan(8);
     await results.return();
     await until(() => !source.isOpen);
   });
