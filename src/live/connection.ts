@@ -236,7 +236,7 @@ export class Connection implements LiveConnection {
     // Without `extensions`, which would stay in memory until the operation ends, except for the cursor.
     const params = paramsOf(payload, messages);
     if (params instanceof HttpError) {
-      this.refuseOperation(key, params.message);
+      this.refuseOperation(key, params.message, params.code);
       return;
     }
     const bytes = estimateMemory(params);
@@ -282,8 +282,8 @@ export class Connection implements LiveConnection {
   }
 
   /** Sends `error` for an id that has no operation. */
-  refuseOperation(key: string, message: string): void {
-    this.#sendError(key, this.formatErrors([refusalError(message, 'OPERATION_REFUSED')], this.origin));
+  refuseOperation(key: string, message: string, code = 'OPERATION_REFUSED'): void {
+    this.#sendError(key, this.formatErrors([refusalError(message, code)], this.origin));
   }
 
   /** Ends an operation with `complete`, or with `error` if there are errors. */

@@ -2,7 +2,7 @@ import type { GraphQLFormattedError } from 'graphql';
 import type * as GraphQLWs from 'graphql-ws';
 import type { CloseCode } from 'graphql-ws';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
-import { missingQuery, readReference } from '../core/document-id.ts';
+import { hashNotSupported, missingQuery, readReference } from '../core/document-id.ts';
 import { debug, readError } from '../diagnostics/logging.ts';
 import type { packages } from '../diagnostics/packages.ts';
 import { isTimeout } from '../execution/deadline.ts';
@@ -334,20 +334,24 @@ const MAX_OTHER_VALUES = 1000;
 function parseMessage(text: string, { maxVariables, acceptsIds }: MessageSettings): unknown {
   try {
     assertJsonTextWithinLimits(text, maxVariables + MAX_OTHER_VALUES);
-    const message: unknown = JSON.parse(text);
-    return acceptsIds ? withQuery(message) : message;
+    return withQuery(JSON.parse(text), acceptsIds);
   } catch {
     return undefined;
   }
 }
 
-/** Adds an empty `query` to a message that starts an operation by the id of its document. */
-function withQuery(message: unknown): unknown {
+/** Adds an empty `query` to a message that starts an operation by the id or the hash of its document. */
+function withQuery(message: unknown, acceptsIds: boolean): unknown {
   if (!isObject(message) || (message['type'] !== 'subscribe' && message['type'] !== 'start')) return message;
   const { payload } = message;
   if (!isObject(payload) || (payload['query'] ?? undefined) !== undefined) return message;
+  if (!acceptsIds && !hasHash(payload['extensions'])) return message;
   return { ...message, payload: { ...payload, query: '' } };
 }
+
+/** Whether a client of Apollo's protocol tries a hash. Without the option, the answer tells it to send the text. */
+const hasHash = (extensions: unknown): boolean =>
+  isObject(extensions) && extensions['persistedQuery'] !== undefined;
 
 /**
  * Returns the parameters of an operation, or the client's mistake. They stay in memory until the operation ends, so
@@ -365,7 +369,9 @@ export function paramsOf(
     const document = acceptsIds
       ? readReference(member, isObject(extensions) ? extensions : undefined)
       : undefined;
-    if (query === '' && document === undefined) return missingQuery();
+    if (query === '' && document === undefined) {
+      return !acceptsIds && hasHash(extensions) ? hashNotSupported() : missingQuery();
+    }
     return {
       query,
       document,
