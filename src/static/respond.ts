@@ -66,10 +66,19 @@ export function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | u
     : file.createdCodings === undefined
       ? negotiateCoding(file, req.headers['accept-encoding'])
       : file.createdCodings.select(req, request.status !== 200 || preset?.includes('etag') === true);
-  if (representation !== undefined) return sendRepresentation(request, representation, preset);
+  if (representation !== undefined) {
+    if (representation.metadata.coding !== undefined && preset?.includes('etag')) weakenEtag(res);
+    return sendRepresentation(request, representation, preset);
+  }
   addVary(res, 'Accept-Encoding');
   sendStatus(request, 406);
   return undefined;
+}
+
+/** A strong ETag of other code is that of the file itself. A coding of it needs another one, or a weak one (RFC 9110 §8.8.3.3). */
+function weakenEtag(res: ServerResponse): void {
+  const tag = res.getHeader('ETag');
+  if (typeof tag === 'string' && tag.startsWith('"')) res.setHeader('ETag', `W/${tag}`);
 }
 
 /**

@@ -1,5 +1,6 @@
 /** @tags node-lines */
 import { readFileSync, writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import * as zlib from 'node:zlib';
 import { brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib';
@@ -272,6 +273,31 @@ describe('the compress option', () => {
     const tag = (await untilCoded(await serve(), '/app.js', 'br')).headers.etag as string;
     const ours = await get(port, '/app.js', { 'Accept-Encoding': 'br', 'If-None-Match': tag });
     expect([ours.status, ours.headers['content-encoding']]).toEqual([200, 'br']);
+  });
+
+  it('staticFiles weakens an ETag that setHeaders sets for a compressed body, from a copy too, and keeps a weak one', async () => {
+    const folder = makeFolder({
+      'app.js': readFileSync(`${root}/app.js`),
+      'copy.js': randomText(3000, 1),
+      'copy.js.gz': gzipSync(randomText(3000, 1)),
+    });
+    for (const tag of ['"mine"', 'W/"mine"']) {
+      const setHeaders = (res: ServerResponse) => void res.setHeader('ETag', tag);
+      const port = await serve({ setHeaders, precompressed: true }, folder);
+      for (const [path, coding] of [
+        ['/app.js', 'br'],
+        ['/copy.js', 'gzip'],
+      ] as const) {
+        expect((await untilCoded(port, path, coding)).headers.etag).toBe('W/"mine"');
+        expect((await get(port, path)).headers.etag).toBe(tag);
+        const accept = { 'Accept-Encoding': coding };
+        const known = await get(port, path, { ...accept, 'If-None-Match': '"mine"' });
+        expect([known.status, known.headers.etag]).toEqual([304, 'W/"mine"']);
+        // A part of the file itself must not be joined with one of its coding.
+        const rest = await get(port, path, { ...accept, Range: 'bytes=10-', 'If-Range': '"mine"' });
+        expect(rest.headers['content-encoding'] === coding && rest.status === 206).toBe(false);
+      }
+    }
   });
 
   it('staticFiles keeps at most maxBytes of compressed bodies, and does not evict those in use', async () => {
