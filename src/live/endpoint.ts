@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { Server } from 'node:net';
 import type { Hook } from '../../types/connect.ts';
 import type {
   StreamConnection,
@@ -12,7 +13,8 @@ import { events, ObservedConnection } from '../diagnostics/events.ts';
 import { noteOtherServer } from '../diagnostics/logging.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
 import { HttpError } from '../http/reply.ts';
-import { assertSync } from '../options/rules.ts';
+import { addPart } from '../http/server-parts.ts';
+import { assertSync, getOrCreate } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { SubscriptionGroups } from './groups.ts';
 import type { OperationServices, OperationSettings } from './operation.ts';
@@ -38,6 +40,8 @@ export interface LiveConnection {
 }
 
 const MIB = 1024 * 1024;
+/** Milliseconds between two steps of a drain. */
+const DRAIN_STEP = 50;
 
 interface ClientLimits {
   readonly operations: number;
@@ -135,8 +139,27 @@ export class LiveEndpoint implements OperationServices {
     };
   }
 
+  /** Accepts no more connections, and closes all over a period of milliseconds, because clients reconnect soon after. */
+  async drain(period: number): Promise<void> {
+    this.isClosed = true;
+    const connections = [...this.#connections];
+    const started = performance.now();
+    await new Promise<void>((resolve) => {
+      let next = 0;
+      const step = (): void => {
+        const share = period === 0 ? 1 : Math.min(1, (performance.now() - started) / period);
+        const due = Math.floor(connections.length * share);
+        while (next < due) connections[next++]?.closeSocket(1001, 'Going away');
+        if (next === connections.length) resolve();
+        else setTimeout(step, Math.min(DRAIN_STEP, period / connections.length));
+      };
+      step();
+    });
+    await this.#closed();
+  }
+
   /** Resolves when all connections are closed, and releases all sources. */
-  async closed(): Promise<void> {
+  async #closed(): Promise<void> {
     await new Promise<void>((resolve) => {
       if (this.#connections.size === 0) resolve();
       else this.#emptyListeners.push(resolve);
@@ -162,6 +185,32 @@ export class LiveEndpoint implements OperationServices {
     for (const connection of this.#connections) connection.checkDeadlines(now);
     const hasIdleGroups = this.groups.releaseIdle(now);
     return hasIdleGroups || this.#connections.size > 0;
+  }
+}
+
+/** The endpoints of a handler without `attachSubscriptions`: one for each server, so that it is closed when the server drains. */
+export class EndpointsByServer<Endpoint extends LiveEndpoint> {
+  readonly #endpoints = new WeakMap<object, Endpoint>();
+  readonly #create: () => Endpoint;
+
+  constructor(create: () => Endpoint) {
+    this.#create = create;
+  }
+
+  of({ socket }: IncomingMessage): Endpoint {
+    // Set by Node, and unknown on other platforms.
+    const server: unknown = Object(socket).server;
+    const isKnown = server instanceof Server;
+    return getOrCreate(this.#endpoints, isKnown ? server : this, () => {
+      const endpoint = this.#create();
+      const close = async ({ drain }: { readonly drain: number }): Promise<void> => {
+        await endpoint.drain(drain);
+        // The server may listen again.
+        endpoint.isClosed = false;
+      };
+      if (isKnown) addPart(server, close);
+      return endpoint;
+    });
   }
 }
 

@@ -8,7 +8,13 @@ import type { ErrorOrigin, GraphQLParams, PreparedOperation } from '../execution
 import { HttpError } from '../http/reply.ts';
 import { type StreamEncoding, StreamWriter } from '../http/stream.ts';
 import { cursorRequest } from './cursors.ts';
-import { attachedEndpoint, LIVE_DEFAULTS, type LiveConnection, LiveEndpoint } from './endpoint.ts';
+import {
+  attachedEndpoint,
+  EndpointsByServer,
+  LIVE_DEFAULTS,
+  type LiveConnection,
+  LiveEndpoint,
+} from './endpoint.ts';
 import { closeCodeOf, estimateMemory, LiveOperation, runPrepared } from './operation.ts';
 import type { EventStreamSettings } from './options.ts';
 import { type Envelope, type FlushMode, type FlushScheduler, type Messages, OutputQueue } from './queue.ts';
@@ -34,12 +40,14 @@ export class EventStreams {
   /** Whether the option `eventStreams` is set, rather than on by default. */
   readonly #isExplicit: boolean;
   readonly #joined = new JoinedMessages();
-  #handlerEndpoint: LiveEndpoint | undefined;
+  /** Without `attachSubscriptions`. */
+  readonly #own: EndpointsByServer<LiveEndpoint>;
 
   constructor(core: GraphQLCore, { ping }: EventStreamSettings, { isExplicit }: { isExplicit: boolean }) {
     this.#core = core;
     this.#ping = ping;
     this.#isExplicit = isExplicit;
+    this.#own = new EndpointsByServer(() => new LiveEndpoint(core, LIVE_DEFAULTS, PERIOD));
   }
 
   /**
@@ -53,7 +61,7 @@ export class EventStreams {
     format: StreamFormat,
     { params, prepared, context, observed, createEncoding }: StreamRun,
   ): void {
-    const endpoint = this.#endpoint();
+    const endpoint = this.#endpoint(req);
     if (estimateMemory(params) > endpoint.settings.limits.operationBytes) {
       throw new HttpError(413, 'The document and the variables are too large', { code: 'OPERATION_REFUSED' });
     }
@@ -82,7 +90,7 @@ export class EventStreams {
     res.once('close', () => opening.delete(res));
   }
 
-  #endpoint(): LiveEndpoint {
+  #endpoint(req: IncomingMessage): LiveEndpoint {
     const attached = attachedEndpoint(this.#core);
     if (attached?.hasOnConnect === true && !this.#isExplicit) {
       const message =
@@ -90,7 +98,7 @@ export class EventStreams {
         'call; use a WebSocket, or set the option "eventStreams" of graphqlHTTP';
       throw new HttpError(400, message, { code: 'SUBSCRIPTION_OVER_HTTP' });
     }
-    const endpoint = attached?.endpoint ?? this.#endpointOfHandler();
+    const endpoint = attached?.endpoint ?? this.#own.of(req);
     if (
       endpoint.isClosed ||
       endpoint.connectionCount >= (attached?.maxConnections ?? LIVE_DEFAULTS.limits.connections)
@@ -101,12 +109,6 @@ export class EventStreams {
       });
     }
     return endpoint;
-  }
-
-  /** The endpoint of a handler without `attachSubscriptions`. */
-  #endpointOfHandler(): LiveEndpoint {
-    this.#handlerEndpoint ??= new LiveEndpoint(this.#core, LIVE_DEFAULTS, PERIOD);
-    return this.#handlerEndpoint;
   }
 }
 

@@ -23,7 +23,7 @@ import {
   type ConnectionSettings,
   type ContextPolicy,
 } from './connection.ts';
-import { attachEndpoint, disconnect, LiveEndpoint } from './endpoint.ts';
+import { attachEndpoint, disconnect, EndpointsByServer, LiveEndpoint } from './endpoint.ts';
 import { isOpen } from './frames.ts';
 import { connectionRules, REPLACED_OPTIONS, resolveLimits, upgradeRules } from './options.ts';
 import { UNKNOWN_SUBPROTOCOL } from './protocols.ts';
@@ -62,8 +62,7 @@ export function attach(server: unknown, target: unknown, options: unknown): Subs
       const { drain } = resolveOptions(CLOSE, given, { drain: delay(0, 0) });
       if (closing === undefined) {
         upgrades.close();
-        endpoint.isClosed = true;
-        closing = drainEndpoint(endpoint, drain).finally(releasePath);
+        closing = endpoint.drain(drain).finally(releasePath);
       }
       return closing;
     },
@@ -123,27 +122,6 @@ function isCloseCode(code: unknown): boolean {
   return (code >= 3000 && code < 5000) || (code >= 1000 && code < 1015 && (code < 1004 || code > 1006));
 }
 
-/** Milliseconds between two steps of a drain. */
-const DRAIN_STEP = 50;
-
-/** Closes all connections over a period of `drain` milliseconds, because clients reconnect soon after a 1001. */
-async function drainEndpoint(endpoint: WebSocketEndpoint, drain: number): Promise<void> {
-  const connections = [...endpoint.connections];
-  const started = performance.now();
-  await new Promise<void>((resolve) => {
-    let next = 0;
-    const step = (): void => {
-      const share = drain === 0 ? 1 : Math.min(1, (performance.now() - started) / drain);
-      const due = Math.floor(connections.length * share);
-      while (next < due) connections[next++]?.closeSocket(1001, 'Going away');
-      if (next === connections.length) resolve();
-      else setTimeout(step, Math.min(DRAIN_STEP, drain / connections.length));
-    };
-    step();
-  });
-  await endpoint.closed();
-}
-
 const CONNECTION = Symbol('espalier.connection');
 type BoundWebSocket = WebSocketLike & { [CONNECTION]?: Connection };
 
@@ -188,6 +166,10 @@ export class WebSocketEndpoint extends LiveEndpoint {
   ): void {
     websocket.on('error', ignore);
     if (!isOpen(websocket)) return;
+    if (this.isClosed) {
+      websocket.close(1001, 'Going away');
+      return;
+    }
     const protocol = this.settings.subscriptionProtocols.find((name) => name === websocket.protocol);
     if (protocol === undefined) {
       websocket.close(UNKNOWN_SUBPROTOCOL.code, UNKNOWN_SUBPROTOCOL.reason);
@@ -254,11 +236,13 @@ export function createWebsocketHandler(
   subscriptionProtocols: readonly SubscriptionProtocol[],
 ): WebsocketHandler {
   const settings = resolveOptions(SUBSCRIPTION_OPTIONS, { subscriptionProtocols }, connectionRules);
-  const endpoint = new WebSocketEndpoint(core, { ...settings, limits: resolveLimits(undefined) });
+  const limits = resolveLimits(undefined);
+  packages.graphqlWs();
+  const endpoints = new EndpointsByServer(() => new WebSocketEndpoint(core, { ...settings, limits }));
   return function websocketHandler(websocket, request) {
     // We may write to the socket only if the WebSocket was opened by this request, over HTTP/1.
     const socket =
       request.httpVersionMajor === 1 && request.socket instanceof Socket ? request.socket : undefined;
-    endpoint.open(websocket, request, socket, { hasContext: true, deflates: false });
+    endpoints.of(request).open(websocket, request, socket, { hasContext: true, deflates: false });
   };
 }

@@ -6,12 +6,13 @@ import { type AddressInfo, connect, type Server } from 'node:net';
 import { connect as tlsConnect } from 'node:tls';
 import express from 'express';
 import { buildSchema } from 'graphql';
+import { WebSocketServer } from 'ws';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { createServer } from '../../middleware/server.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { MemoryStore } from '../../src/cache/memory-store.ts';
 import type { HealthOptions } from '../../types/server.ts';
-import { tls } from '../exchange.ts';
+import { requestHttp1, requestHttp2, requestHttps, requestSecureHttp2, tls } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
 import { ready as readyClient } from '../live/client.ts';
 import { until } from '../until.ts';
@@ -257,25 +258,66 @@ describe('drain()', () => {
   });
 
   it.each([
-    ['HTTP/1.1', {}],
-    ['HTTP/2', { http2: true }],
-    ['HTTP/2 with TLS', { http2: true, ...tls }],
-  ])('drain() ends connections over %s that are open after the timeout', async (_, options) => {
-    const server = createServer(() => undefined, options as { http2: true });
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const isHttp2 = 'http2' in options;
-    const origin = `${'key' in options ? 'https' : 'http'}://localhost:${portOf(server)}`;
-    const ended = new Promise((resolve) => {
-      if (isHttp2) {
-        const session = http2.connect(origin, { ca: tls.cert, family: 4 } as never);
-        session.on('error', () => undefined).on('close', resolve);
-        session.request({ ':path': '/' }).on('error', () => undefined);
-      } else http.get(origin, { family: 4 }).on('error', resolve);
+    ['HTTP/1.1', requestHttp1, {}],
+    ['HTTPS', requestHttps, tls],
+    ['HTTP/2', requestHttp2, { http2: true }],
+    ['HTTP/2 with TLS', requestSecureHttp2, { http2: true, ...tls }],
+  ])('drain() ends event streams of a handler without attachSubscriptions over %s', async (_, send, options) => {
+    let release = (): void => undefined;
+    const slow = new Promise<string>((resolve) => {
+      release = () => resolve('done');
     });
-    await until(() => server.stats().connections === 1);
-    await server.drain({ timeout: 200 });
+    let isCalled = false;
+    const resolveSlow = (): Promise<string> => {
+      isCalled = true;
+      return slow;
+    };
+    const handler = graphqlHTTP(schema, { rootValue: { slow: resolveSlow } });
+    const [server, other] = [createServer(handler, options as object), createServer(handler)];
+    await Promise.all([listen(server), listen(other)]);
+    const headers = { accept: 'text/event-stream' };
+    const never = { path: '/?query=subscription{never}', headers };
+    // A client may get an error, because its stream has no ending.
+    const settled = (response: Promise<unknown>): Promise<unknown> => response.catch(() => undefined);
+    const kept = settled(requestHttp1(portOf(other), never));
+    const ended = settled(send(portOf(server), never));
+    const response = send(portOf(server), { path: '/?query={slow}' });
+    await until(() => isCalled && server.stats().live.operations === 2);
+    const drained = server.drain({ timeout: 3000 });
     await ended;
-    expect(server.stats().connections).toBe(0);
+    // The timeout, which ends all requests, has not passed.
+    release();
+    expect((await response).body).toContain('done');
+    await drained;
+    expect(server.stats().live.operations).toBe(1);
+    await other.drain({ timeout: 0 });
+    await kept;
+  });
+
+  it('a server that listens again after drain() has event streams again', async () => {
+    const server = createServer(graphqlHTTP(schema));
+    for (let round = 0; round < 2; round++) {
+      const response = await fetch(`${await listen(server)}/?query=subscription{never}`, {
+        headers: { accept: 'text/event-stream' },
+      });
+      expect(response.status).toBe(200);
+      await server.drain({ timeout: 0 });
+      await response.text().catch(() => undefined);
+    }
+    expect(server.stats().live.connections).toBe(0);
+  });
+
+  it('drain() closes sockets that the application has given to websocketHandler', async () => {
+    const handler = graphqlHTTP(schema);
+    const server = createServer(express().use('/graphql', handler));
+    new WebSocketServer({ server }).on('connection', handler.websocketHandler);
+    const client = await readyClient(`${(await listen(server)).replace('http', 'ws')}/graphql`);
+    client.send({ id: '1', type: 'subscribe', payload: { query: 'subscription { never }' } });
+    await until(() => server.stats().live.operations === 1);
+    const drained = server.drain({ timeout: 2000 });
+    expect(await client.closed).toEqual({ code: 1001, reason: 'Going away' });
+    await drained;
+    expect(server.stats().live.connections).toBe(0);
   });
 
   it('drain() closes upgraded connections of other code after the timeout', async () => {
