@@ -1,4 +1,5 @@
-import { resolve } from 'node:path';
+import { accessSync, constants, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RedisSource } from '../../types/redis.ts';
 import type { SchemaUsage, UsageReport } from '../../types/usage.ts';
@@ -6,6 +7,7 @@ import { createWarningLog } from '../diagnostics/logging.ts';
 import {
   assertSync,
   delay,
+  formatValue,
   isPathOrUrl,
   isString,
   optionalFunction,
@@ -74,9 +76,27 @@ function targetOf({ file, redis, prefix, write, days }: UsageSettings): UsageTar
       'option "usage" has more than one of "file", "redis" and "write"; keep one',
     );
   }
-  if (file !== undefined) return createFileTarget(isString(file) ? resolve(file) : fileURLToPath(file), days);
+  if (file !== undefined) return createFileTarget(checkFile(file), days);
   if (redis !== undefined) return createRedisTarget(commandsOf(redis), prefix, days);
   return write === undefined ? createMemoryTarget(days) : createFunctionTarget(write);
+}
+
+/** Returns the path of a file that this process can replace: the counts of the first minute must not be the first to notice. */
+function checkFile(file: string | URL): string {
+  const path = isString(file) ? resolve(file) : fileURLToPath(file);
+  const fail = (problem: string): TypeError =>
+    optionError(USAGE_OPTIONS, `option "usage.file" is ${formatValue(path)}, ${problem}`);
+  const folder = dirname(path);
+  try {
+    // With a slash, which is an error for a file.
+    accessSync(`${folder}/`, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw fail(
+      `which cannot be written; create the directory ${formatValue(folder)}, writable for this process, before the call: ${(error as Error).message}`,
+    );
+  }
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return path;
+  throw fail('which is a directory; pass the path of a file, such as usage.json in it');
 }
 
 function readerOf(client: NonNullable<UsageSettings['client']>): ClientReader {

@@ -1,8 +1,9 @@
 /** @tags graphql */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import express from 'express';
 import { buildSchema, GraphQLError } from 'graphql';
 import request from 'supertest';
@@ -253,7 +254,10 @@ describe('the places of the option usage', () => {
     expect(readFileSync(path, 'utf8')).toContain('"User.id":1');
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     atEnd(() => warn.mockRestore());
-    const failing = create({ file: join(folder, 'missing', 'usage.json'), interval: 20 });
+    const removed = join(folder, 'removed');
+    mkdirSync(removed);
+    const failing = create({ file: join(removed, 'usage.json'), interval: 20 });
+    rmdirSync(removed);
     await post(failing, { query: '{ user { id } }' });
     for (let turn = 0; turn < 200 && warn.mock.calls.length === 0; turn++) {
       await new Promise((resolve) => setTimeout(resolve, 10));
@@ -373,4 +377,25 @@ it('the memory of the counts is bounded: counts of many documents are multiplied
   expect(written).toHaveLength(1);
   expect(written[0]?.of(today(), 'a').operations).toBe(25_000);
   expect(written[0]?.of(today(), 'a').coordinates.get('User.login')).toBe(25_000);
+});
+
+it('graphqlHTTP refuses a usage.file that cannot be written, and says what to do', () => {
+  const folder = makeFolder({ 'counts.json': '{}', 'folder/other.txt': '' });
+  const create = (file: string | URL) => () =>
+    graphqlHTTP(buildSchema('type Query { a: Int }'), { usage: { file } });
+  expect(create(`${folder}/folder`)).toThrow(
+    /"usage.file" is ".*folder", which is a directory; pass the path of a file/,
+  );
+  for (const [name, reason] of [
+    ['none/usage.json', 'ENOENT'],
+    ['counts.json/usage.json', 'ENOTDIR'],
+  ] as const) {
+    for (const file of [`${folder}/${name}`, pathToFileURL(`${folder}/${name}`)])
+      expect(create(file)).toThrow(
+        new RegExp(
+          `"usage.file" is ".*", which cannot be written; create the directory ".*${dirname(name)}".*${reason}`,
+        ),
+      );
+  }
+  expect(create(`${folder}/new.json`)).not.toThrow();
 });
