@@ -1,4 +1,4 @@
-import { type BigIntStats, existsSync, readlinkSync, stat, statfsSync, statSync } from 'node:fs';
+import { type BigIntStats, existsSync, readlinkSync, type Stats, stat, statfsSync, statSync } from 'node:fs';
 import { lstat, opendir, readdir, realpath } from 'node:fs/promises';
 import { isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,7 +23,7 @@ import { type FileVersion, fileVersionOf, sameVersion } from './version.ts';
 export function resolveRoot(dir: unknown, { missing }: Pick<StaticSettings, 'missing'>): RootDirectory {
   if (!isPath(dir)) throw wrongArgument(STATIC_OPTIONS, 'dir', dir, 'a path or a file: URL');
   const path = resolve(typeof dir === 'string' ? dir : fileURLToPath(dir));
-  const stats = statSync(path, { throwIfNoEntry: false });
+  const stats = statOf(path);
   if (stats?.isDirectory() === true) {
     if (containsProgram(path)) noteProgramFiles(path);
     return new RootDirectory(path);
@@ -47,6 +47,16 @@ export function resolveRoot(dir: unknown, { missing }: Pick<StaticSettings, 'mis
   throw Object.assign(new Error(message), { code: 'ERR_STATIC_ROOT', path });
 }
 
+/** The metadata of a path; undefined if there is nothing, also because a part of it is a file. */
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    if (codeOf(error) === 'ENOTDIR') return undefined;
+    throw error;
+  }
+}
+
 /** Whether the program of this process is below a directory. */
 function containsProgram(path: string): boolean {
   const folder = process.cwd();
@@ -62,8 +72,7 @@ function isPath(dir: unknown): dir is string | URL {
 export function assertPages(root: RootDirectory, pages: Pick<StaticSettings, 'fallback' | 'notFound'>): void {
   for (const name of ['fallback', 'notFound'] as const) {
     const page = pages[name];
-    if (page === undefined || statSync(root.pathOf(page), { throwIfNoEntry: false })?.isFile() === true)
-      continue;
+    if (page === undefined || statOf(root.pathOf(page))?.isFile() === true) continue;
     const message = `option "${name}" is ${formatValue(page.slice(1))}, which is not a file in ${root.path}; create it before the call, for example with the build of your front end, and pass its path below this directory`;
     throw optionError(STATIC_OPTIONS, message);
   }

@@ -400,6 +400,14 @@ describe('a wrong kind of path', () => {
   ])('staticFiles names the problem of %s', (_what, create, message) => {
     expect(create).toThrow(message);
   });
+
+  it('staticFiles says that a directory or a page below a file does not exist', () => {
+    const folder = makeFolder({ 'a.txt': 'a' });
+    expect(() => staticFiles(`${folder}/a.txt/www`)).toThrow(/www does not exist\. Create the directory/);
+    expect(() => staticFiles(folder, { fallback: 'a.txt/index.html' })).toThrow(
+      /"fallback" is "a\.txt\/index\.html", which is not a file/,
+    );
+  });
 });
 
 describe('a Content-Encoding that other code has set', () => {
