@@ -21,7 +21,9 @@ const isIdentityParameter = (name: string): boolean => IDENTITY_PARAMETERS.has(n
  */
 export function hasCredentials(req: ConnectRequest, res: ServerResponse): boolean {
   for (const name in req.headers) if (IDENTITY_HEADERS.has(name)) return true;
-  return hasParameter(req.url ?? '', isIdentityParameter) || hasUser(req, res);
+  // Middleware that has read a token may have removed it from `url`, or added it there.
+  const { url = '', originalUrl = url } = req;
+  return [url, originalUrl].some((each) => hasParameter(each, isIdentityParameter)) || hasUser(req, res);
 }
 
 /** Whether middleware, the connection or a resolver has identified the user. */

@@ -146,8 +146,10 @@ export function createTargetKey({
   const isFurther = (name: string): boolean => !own.has(name);
   return (req) => {
     const host = publicHostOf(req)?.replace(PORT, '') ?? '';
-    const url = req.originalUrl ?? req.url ?? '';
-    const target = `${host}\n${pathOf(url)}`;
+    const { url: current = '', originalUrl: url = current } = req;
+    // Middleware may have added the tenant of a header. A router has only removed its prefix.
+    const rewritten = url.endsWith(current.slice(1)) ? '' : `\n${current}`;
+    const target = `${host}\n${pathOf(url)}${rewritten}`;
     if (!url.includes('?')) return target;
     const parameters = url.slice(url.indexOf('?') + 1);
     if (hasBody(req)) return `${target}?${parameters}`;
