@@ -282,8 +282,9 @@ function memberOf(coordinate: string, type: string, description: string | null |
   };
 }
 
+// Not the name of the class: bundlers shorten it, and an application may have its own.
 const kindOf = (type: GraphQLNamedType): string =>
-  type.constructor.name.replace(/^GraphQL|Type$/g, '').toLowerCase() || 'type';
+  type[Symbol.toStringTag].replace(/^GraphQL|Type$/g, '').toLowerCase();
 
 /** Words in lower case; camelCase and snake_case are several. */
 const wordsOf = (text: string): readonly string[] =>

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { makeExecutableSchema } from '@graphql-tools/schema';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import express from 'express';
-import { GraphQLError } from 'graphql';
+import { GraphQLError, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import { Agent, fetch as undiciFetch } from 'undici';
 import { authTypeDefs } from '../../middleware/auth.ts';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
@@ -16,6 +16,7 @@ import { inspect } from '../../middleware/inspect.ts';
 import { mcp } from '../../middleware/mcp.ts';
 import { createServer } from '../../middleware/server.ts';
 import { inject } from '../../middleware/testing.ts';
+import { searchSchema } from '../../src/mcp/tools.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import type { McpOptions } from '../../types/mcp.ts';
 import { listen, makeFolder } from '../kit.ts';
@@ -401,6 +402,14 @@ describe('the tools of mcp', () => {
     const described = await call(client, 'describe_type', { type: 'Order' });
     expect(JSON.stringify(described.content)).toContain('type Order {');
     expect(await call(client, 'describe_type', { type: 'Nothing' })).toMatchObject({ isError: true });
+  });
+
+  it('agents that search the schema get the kind of a type whose class has another name', () => {
+    class A extends GraphQLObjectType {}
+    const query = new A({ name: 'Query', fields: { order: { type: GraphQLString } } });
+    expect(searchSchema(new GraphQLSchema({ query }), 'search_schema', { words: 'query' })).toContain(
+      'Query: object',
+    );
   });
 
   it('agents that wait for changes are told when the documents were read again', async () => {
