@@ -102,7 +102,7 @@ const FAULTS = [
   {
     name: 'the method of graphql 16 that converts results',
     source: 'src/engine/completion-errors.ts',
-    replace: [": 'serialize'", ": 'coerceOutputValue'"],
+    replace: ["V17 ? 'coerceOutputValue' : 'serialize'", "'coerceOutputValue'"],
     test: 'engine/cases',
     passes: [LOWEST],
   },
