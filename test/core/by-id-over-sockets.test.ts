@@ -129,26 +129,26 @@ it('a WebSocket without the option closes with 4400 for an operation without a q
   expect(await client.closed).toMatchObject({ code: 4400 });
 });
 
-it.each([
-  MODERN,
-  LEGACY,
-] as const)('a %s socket without the option answers a hash of Apollo clients as HTTP does, and runs the text', async (protocol) => {
-  const served = await serve();
-  const client = await ready(socketOf(served), protocol);
-  const extensions = { persistedQuery: { version: 1, sha256Hash: sha256(HELLO) } };
-  const over = await open(served.url, { params: { extensions } });
-  await until(() => over.ended);
-  for (const query of [undefined, null, '']) {
-    client.send({ id: '1', type: START[protocol], payload: { query, extensions } });
-    const messages = await client.until(({ type }) => type === 'error');
-    expect([messages.at(-1)?.['payload']].flat()).toEqual(JSON.parse(over.body).errors);
-  }
-  expect(over.body).toContain('"PERSISTED_QUERY_NOT_SUPPORTED"');
-  client.send({ id: '1', type: START[protocol], payload: { query: HELLO, extensions } });
-  const messages = await client.until(({ type }) => type === 'complete');
-  expect(JSON.stringify(messages)).toContain('Hello world');
-  await client.close();
-});
+it.each([MODERN, LEGACY] as const)(
+  'a %s socket without the option answers a hash of Apollo clients as HTTP does, and runs the text',
+  async (protocol) => {
+    const served = await serve();
+    const client = await ready(socketOf(served), protocol);
+    const extensions = { persistedQuery: { version: 1, sha256Hash: sha256(HELLO) } };
+    const over = await open(served.url, { params: { extensions } });
+    await until(() => over.ended);
+    for (const query of [undefined, null, '']) {
+      client.send({ id: '1', type: START[protocol], payload: { query, extensions } });
+      const messages = await client.until(({ type }) => type === 'error');
+      expect([messages.at(-1)?.['payload']].flat()).toEqual(JSON.parse(over.body).errors);
+    }
+    expect(over.body).toContain('"PERSISTED_QUERY_NOT_SUPPORTED"');
+    client.send({ id: '1', type: START[protocol], payload: { query: HELLO, extensions } });
+    const messages = await client.until(({ type }) => type === 'complete');
+    expect(JSON.stringify(messages)).toContain('Hello world');
+    await client.close();
+  },
+);
 
 it('the client of graphql-ws subscribes with an id in its extensions', async () => {
   const served = await serve({ documents: { from } });

@@ -262,37 +262,40 @@ describe('drain()', () => {
     ['HTTPS', requestHttps, tls],
     ['HTTP/2', requestHttp2, { http2: true }],
     ['HTTP/2 with TLS', requestSecureHttp2, { http2: true, ...tls }],
-  ])('drain() ends event streams of a handler without attachSubscriptions over %s', async (_, send, options) => {
-    let release = (): void => undefined;
-    const slow = new Promise<string>((resolve) => {
-      release = () => resolve('done');
-    });
-    let isCalled = false;
-    const resolveSlow = (): Promise<string> => {
-      isCalled = true;
-      return slow;
-    };
-    const handler = graphqlHTTP(schema, { rootValue: { slow: resolveSlow } });
-    const [server, other] = [createServer(handler, options as object), createServer(handler)];
-    await Promise.all([listen(server), listen(other)]);
-    const headers = { accept: 'text/event-stream' };
-    const never = { path: '/?query=subscription{never}', headers };
-    // A client may get an error, because its stream has no ending.
-    const settled = (response: Promise<unknown>): Promise<unknown> => response.catch(() => undefined);
-    const kept = settled(requestHttp1(portOf(other), never));
-    const ended = settled(send(portOf(server), never));
-    const response = send(portOf(server), { path: '/?query={slow}' });
-    await until(() => isCalled && server.stats().live.operations === 2);
-    const drained = server.drain({ timeout: 3000 });
-    await ended;
-    // The timeout, which ends all requests, has not passed.
-    release();
-    expect((await response).body).toContain('done');
-    await drained;
-    expect(server.stats().live.operations).toBe(1);
-    await other.drain({ timeout: 0 });
-    await kept;
-  });
+  ])(
+    'drain() ends event streams of a handler without attachSubscriptions over %s',
+    async (_, send, options) => {
+      let release = (): void => undefined;
+      const slow = new Promise<string>((resolve) => {
+        release = () => resolve('done');
+      });
+      let isCalled = false;
+      const resolveSlow = (): Promise<string> => {
+        isCalled = true;
+        return slow;
+      };
+      const handler = graphqlHTTP(schema, { rootValue: { slow: resolveSlow } });
+      const [server, other] = [createServer(handler, options as object), createServer(handler)];
+      await Promise.all([listen(server), listen(other)]);
+      const headers = { accept: 'text/event-stream' };
+      const never = { path: '/?query=subscription{never}', headers };
+      // A client may get an error, because its stream has no ending.
+      const settled = (response: Promise<unknown>): Promise<unknown> => response.catch(() => undefined);
+      const kept = settled(requestHttp1(portOf(other), never));
+      const ended = settled(send(portOf(server), never));
+      const response = send(portOf(server), { path: '/?query={slow}' });
+      await until(() => isCalled && server.stats().live.operations === 2);
+      const drained = server.drain({ timeout: 3000 });
+      await ended;
+      // The timeout, which ends all requests, has not passed.
+      release();
+      expect((await response).body).toContain('done');
+      await drained;
+      expect(server.stats().live.operations).toBe(1);
+      await other.drain({ timeout: 0 });
+      await kept;
+    },
+  );
 
   it('a server that listens again after drain() has event streams again', async () => {
     const server = createServer(graphqlHTTP(schema));

@@ -104,9 +104,7 @@ interface AxeResult {
 async function violationsOf(page: Page, { hasColors = true } = {}): Promise<string[]> {
   await page.evaluate(axe);
   const options = { resultTypes: ['violations'], rules: { 'color-contrast': { enabled: hasColors } } };
-  const { violations } = (await page.evaluate(
-    `axe.run(document, ${JSON.stringify(options)})`,
-  )) as AxeResult;
+  const { violations } = (await page.evaluate(`axe.run(document, ${JSON.stringify(options)})`)) as AxeResult;
   return violations.map(
     ({ id, nodes }) => `${id} (${nodes.length}): ${nodes[0]?.html} ${nodes[0]?.failureSummary}`,
   );
