@@ -76,15 +76,9 @@ function persistedQueryError(message: string, code: string): RequestError {
 const persistedQueryNotFound = (): RequestError =>
   persistedQueryError('PersistedQueryNotFound', 'PERSISTED_QUERY_NOT_FOUND');
 
-const NOT_SUPPORTED = 'PERSISTED_QUERY_NOT_SUPPORTED';
-
 /** The response to a hash if the server has no documents by id. */
 export const persistedQueryNotSupported = (): RequestError =>
-  persistedQueryError('PersistedQueryNotSupported', NOT_SUPPORTED);
-
-/** The same over sockets. */
-export const hashNotSupported = (): HttpError =>
-  new HttpError(200, 'PersistedQueryNotSupported', { code: NOT_SUPPORTED });
+  persistedQueryError('PersistedQueryNotSupported', 'PERSISTED_QUERY_NOT_SUPPORTED');
 
 /** The response to a request without a text whose id is unknown, in the protocol of the request. */
 export const notFound = (document: DocumentReference | undefined): RequestError =>

@@ -188,30 +188,22 @@ export class LiveEndpoint implements OperationServices {
   }
 }
 
-/** The endpoints of a handler without `attachSubscriptions`: one for each server, so that it is closed when the server drains. */
-export class EndpointsByServer<Endpoint extends LiveEndpoint> {
-  readonly #endpoints = new WeakMap<object, Endpoint>();
-  readonly #create: () => Endpoint;
-
-  constructor(create: () => Endpoint) {
-    this.#create = create;
-  }
-
-  of({ socket }: IncomingMessage): Endpoint {
+/** Returns the endpoint of a handler without `attachSubscriptions` for a request. Each server has one, which its drain closes. */
+export function endpointsByServer<E extends LiveEndpoint>(create: () => E): (req: IncomingMessage) => E {
+  const endpoints = new WeakMap<object, E>();
+  return ({ socket }) => {
     // Set by Node, and unknown on other platforms.
     const server: unknown = Object(socket).server;
-    const isKnown = server instanceof Server;
-    return getOrCreate(this.#endpoints, isKnown ? server : this, () => {
-      const endpoint = this.#create();
-      const close = async ({ drain }: { readonly drain: number }): Promise<void> => {
-        await endpoint.drain(drain);
-        // The server may listen again.
+    return getOrCreate(endpoints, server instanceof Server ? server : endpoints, () => {
+      const endpoint = create();
+      const reopen = (): void => {
         endpoint.isClosed = false;
       };
-      if (isKnown) addPart(server, close);
+      // The server may listen again.
+      if (server instanceof Server) addPart(server, ({ drain }) => endpoint.drain(drain).then(reopen));
       return endpoint;
     });
-  }
+  };
 }
 
 /** An endpoint that `attachSubscriptions` has created for a core. */

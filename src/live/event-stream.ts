@@ -10,7 +10,7 @@ import { type StreamEncoding, StreamWriter } from '../http/stream.ts';
 import { cursorRequest } from './cursors.ts';
 import {
   attachedEndpoint,
-  EndpointsByServer,
+  endpointsByServer,
   LIVE_DEFAULTS,
   type LiveConnection,
   LiveEndpoint,
@@ -41,13 +41,13 @@ export class EventStreams {
   readonly #isExplicit: boolean;
   readonly #joined = new JoinedMessages();
   /** Without `attachSubscriptions`. */
-  readonly #own: EndpointsByServer<LiveEndpoint>;
+  readonly #ownEndpoint: (req: IncomingMessage) => LiveEndpoint;
 
   constructor(core: GraphQLCore, { ping }: EventStreamSettings, { isExplicit }: { isExplicit: boolean }) {
     this.#core = core;
     this.#ping = ping;
     this.#isExplicit = isExplicit;
-    this.#own = new EndpointsByServer(() => new LiveEndpoint(core, LIVE_DEFAULTS, PERIOD));
+    this.#ownEndpoint = endpointsByServer(() => new LiveEndpoint(core, LIVE_DEFAULTS, PERIOD));
   }
 
   /**
@@ -98,7 +98,7 @@ export class EventStreams {
         'call; use a WebSocket, or set the option "eventStreams" of graphqlHTTP';
       throw new HttpError(400, message, { code: 'SUBSCRIPTION_OVER_HTTP' });
     }
-    const endpoint = attached?.endpoint ?? this.#own.of(req);
+    const endpoint = attached?.endpoint ?? this.#ownEndpoint(req);
     if (
       endpoint.isClosed ||
       endpoint.connectionCount >= (attached?.maxConnections ?? LIVE_DEFAULTS.limits.connections)

@@ -2,7 +2,7 @@ import type { GraphQLFormattedError } from 'graphql';
 import type * as GraphQLWs from 'graphql-ws';
 import type { CloseCode } from 'graphql-ws';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
-import { hashNotSupported, missingQuery, readReference } from '../core/document-id.ts';
+import { missingQuery, readReference } from '../core/document-id.ts';
 import { debug, readError } from '../diagnostics/logging.ts';
 import type { packages } from '../diagnostics/packages.ts';
 import { isTimeout } from '../execution/deadline.ts';
@@ -370,7 +370,8 @@ export function paramsOf(
       ? readReference(member, isObject(extensions) ? extensions : undefined)
       : undefined;
     if (query === '' && document === undefined) {
-      return !acceptsIds && hasHash(extensions) ? hashNotSupported() : missingQuery();
+      if (acceptsIds || !hasHash(extensions)) return missingQuery();
+      return new HttpError(200, 'PersistedQueryNotSupported', { code: 'PERSISTED_QUERY_NOT_SUPPORTED' });
     }
     return {
       query,

@@ -23,7 +23,7 @@ import {
   type ConnectionSettings,
   type ContextPolicy,
 } from './connection.ts';
-import { attachEndpoint, disconnect, EndpointsByServer, LiveEndpoint } from './endpoint.ts';
+import { attachEndpoint, disconnect, endpointsByServer, LiveEndpoint } from './endpoint.ts';
 import { isOpen } from './frames.ts';
 import { connectionRules, REPLACED_OPTIONS, resolveLimits, upgradeRules } from './options.ts';
 import { UNKNOWN_SUBPROTOCOL } from './protocols.ts';
@@ -238,11 +238,11 @@ export function createWebsocketHandler(
   const settings = resolveOptions(SUBSCRIPTION_OPTIONS, { subscriptionProtocols }, connectionRules);
   const limits = resolveLimits(undefined);
   packages.graphqlWs();
-  const endpoints = new EndpointsByServer(() => new WebSocketEndpoint(core, { ...settings, limits }));
+  const endpointOf = endpointsByServer(() => new WebSocketEndpoint(core, { ...settings, limits }));
   return function websocketHandler(websocket, request) {
     // We may write to the socket only if the WebSocket was opened by this request, over HTTP/1.
     const socket =
       request.httpVersionMajor === 1 && request.socket instanceof Socket ? request.socket : undefined;
-    endpoints.of(request).open(websocket, request, socket, { hasContext: true, deflates: false });
+    endpointOf(request).open(websocket, request, socket, { hasContext: true, deflates: false });
   };
 }

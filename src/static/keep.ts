@@ -170,7 +170,9 @@ export class KeptFiles {
     this.#work = this.#work
       .then(task)
       .catch((error: unknown) => this.#report(error, this.#settings.directory))
-      .then(() => void (this.#waiting -= bytes));
+      .finally(() => {
+        this.#waiting -= bytes;
+      });
   }
 
   #report(error: unknown, path: string): void {

@@ -66,10 +66,7 @@ export function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | u
     : file.createdCodings === undefined
       ? negotiateCoding(file, req.headers['accept-encoding'])
       : file.createdCodings.select(req, request.status !== 200 || preset?.includes('etag') === true);
-  if (representation !== undefined) {
-    if (representation.metadata.coding !== undefined && preset?.includes('etag')) weakenEtag(res);
-    return sendRepresentation(request, representation, preset);
-  }
+  if (representation !== undefined) return sendRepresentation(request, representation, preset);
   addVary(res, 'Accept-Encoding');
   sendStatus(request, 406);
   return undefined;
@@ -102,6 +99,7 @@ function sendRepresentation(
   preset: PresetHeaders,
 ): StreamPlan | undefined {
   const { req, res } = request;
+  if (representation.metadata.coding !== undefined && preset?.includes('etag')) weakenEtag(res);
   // Conditions and ranges apply to a 200 only (RFC 9110 §13.2.1).
   if (request.status !== 200) return sendOtherStatus(request, representation, preset);
   const validators = effectiveValidators(request, representation, preset);

@@ -323,10 +323,11 @@ class ResultQueue implements SubscriptionResults<unknown> {
   push(result: Result, size: number): void {
     if (this.#isEnded) return;
     const reader = this.#waiting.shift();
-    if (reader !== undefined) return reader.resolve({ value: result, done: false });
-    this.#results.push({ result, size });
-    this.#queued += size;
-    if (this.#queued >= MAX_QUEUED) this.#client.pause();
+    if (reader === undefined) {
+      this.#results.push({ result, size });
+      this.#queued += size;
+      if (this.#queued >= MAX_QUEUED) this.#client.pause();
+    } else reader.resolve({ value: result, done: false });
   }
 
   /** Ends the results after those that are queued. */

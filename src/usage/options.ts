@@ -81,22 +81,19 @@ function targetOf({ file, redis, prefix, write, days }: UsageSettings): UsageTar
   return write === undefined ? createMemoryTarget(days) : createFunctionTarget(write);
 }
 
-/** Returns the path of a file that this process can replace: the counts of the first minute must not be the first to notice. */
+/** Returns the path of a file that can be written: the first interval is too late to notice. */
 function checkFile(file: string | URL): string {
   const path = isString(file) ? resolve(file) : fileURLToPath(file);
-  const fail = (problem: string): TypeError =>
-    optionError(USAGE_OPTIONS, `option "usage.file" is ${formatValue(path)}, ${problem}`);
   const folder = dirname(path);
+  let problem = 'which is a directory; pass the path of a file, such as usage.json in it';
   try {
     // With a slash, which is an error for a file.
     accessSync(`${folder}/`, constants.W_OK | constants.X_OK);
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return path;
   } catch (error) {
-    throw fail(
-      `which cannot be written; create the directory ${formatValue(folder)}, writable for this process, before the call: ${(error as Error).message}`,
-    );
+    problem = `which cannot be written; create the directory ${formatValue(folder)}, writable for this process, before the call: ${(error as Error).message}`;
   }
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return path;
-  throw fail('which is a directory; pass the path of a file, such as usage.json in it');
+  throw optionError(USAGE_OPTIONS, `option "usage.file" is ${formatValue(path)}, ${problem}`);
 }
 
 function readerOf(client: NonNullable<UsageSettings['client']>): ClientReader {
