@@ -163,7 +163,7 @@ const FAULTS = [
   {
     name: 'the channel of PostgreSQL',
     source: 'src/postgres/transport.ts',
-    replace: [/`LISTEN [^`]+`/, '`LISTEN other`'],
+    replace: [/query\(`LISTEN [^`]+`\)/, 'query(`LISTEN other`)'],
     test: 'postgres/transport',
     passes: [LOWEST],
   },

@@ -51,7 +51,7 @@ export function prepare(
 ): (inputs?: Partial<ExecutionInputs>) => ReturnType<ReturnType<Engine>> {
   const document = parse(source);
   const operation = getOperationAST(document, operationName) as OperationDefinitionNode;
-  const run = engine({ schema, source, document, operation, errorMode }, settings);
+  const run = engine({ kind: 'operation', schema, source, document, operation, errorMode }, settings);
   return (inputs = {}) =>
     run({ rootValue: undefined, contextValue: undefined, variableValues: undefined, ...inputs });
 }

@@ -26,7 +26,11 @@ function prepare(engine: IncrementalEngine, source: string, format: IncrementalF
   const document = parse(source);
   const operation = getOperationAST(document) as OperationDefinitionNode;
   const fieldResolver = resolveOrdered as GraphQLFieldResolver<unknown, unknown>;
-  const run = engine({ schema, source, document, operation }, settingsOf({ fieldResolver }), format);
+  const run = engine(
+    { kind: 'operation', schema, source, document, operation },
+    settingsOf({ fieldResolver }),
+    format,
+  );
   return (gates: Gates, signal?: AbortSignal) =>
     run({ rootValue: {}, contextValue: gates, variableValues: { yes: true, no: false }, signal });
 }
@@ -43,7 +47,11 @@ function prepareWith(
   );
   const document = parse(source);
   const operation = getOperationAST(document) as OperationDefinitionNode;
-  const run = engine({ schema: properties, source, document, operation }, settingsOf(), format);
+  const run = engine(
+    { kind: 'operation', schema: properties, source, document, operation },
+    settingsOf(),
+    format,
+  );
   return () => run({ rootValue, contextValue: undefined, variableValues: undefined });
 }
 

@@ -362,6 +362,7 @@ it('the memory of the counts is bounded: counts of many documents are multiplied
   if (operation?.kind !== 'OperationDefinition') throw new Error('no operation');
   for (let index = 0; index < 25_000; index++) {
     const prepared = {
+      kind: 'prepared' as const,
       schema,
       source: '',
       document,
