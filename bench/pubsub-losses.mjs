@@ -1,9 +1,9 @@
 // Subscribers of every engine of createPubSub while data are lost, keys evicted, disks full, and connections refused, slow
 // or silent. Each subscriber must get each event once and in order, or be told. Subscribers go offline at random, and
 // continue after their last event or the start of their topic.
-//   node pubsub-losses.mjs --seconds=60 --seed=1 --engines=memory,file,redis,cluster,postgres --postgres=URL [--source]
-// The file needs Node 24 and root, which mounts a small disk. --source uses the sources of this working copy (Node 24)
-// instead of an installed package.
+//   node pubsub-losses.mjs --seconds=60 --seed=1 --engines=memory,file,redis,cluster,postgres [--postgres=URL] [--source]
+// Without a URL, a PostgreSQL server is started. It and the file need Node 24 and root, which mounts small disks. --source
+// uses the sources of this working copy (Node 24) instead of an installed package.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, mkdtempSync, rmSync } from 'node:fs';
@@ -152,17 +152,25 @@ const engines = {
         'an evicted id': () => onMaster().del('{espalier:a}:newest'),
         'a restarted node': () => cluster.restart(200, 0),
         'a stopped node': () => cluster.stop(900, 0),
+        async 'replies after 40 ms'() {
+          for (let turn = 0; turn < 30; turn++) {
+            await cluster.stop(40, 0);
+            await sleep(5);
+          }
+        },
       },
       close: () => cluster.close(),
     };
   },
 
   async postgres() {
-    const database = new URL(given('postgres', 'postgres://postgres@127.0.0.1:5432/postgres'));
+    const own = given('postgres', '') === '' ? await startOnSmallDisk() : undefined;
+    const database = new URL(own?.server.url ?? given('postgres', ''));
     const proxy = await startProxy(Number(database.port));
     const pg = packages('pg');
     const { postgres } = await load('postgres');
     const admin = new pg.Pool({ connectionString: database.href });
+    admin.on('error', () => undefined); // a connection that the server has ended
     const url = Object.assign(new URL(database), { port: proxy.port }).href;
     await admin.query('DROP SCHEMA IF EXISTS losses CASCADE');
     const pools = [];
@@ -186,14 +194,46 @@ const engines = {
           admin.query('DELETE FROM losses.topics WHERE channel LIKE $1', [`%${pick(TOPICS)}`]),
         pg_terminate_backend: () =>
           admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()'),
+        ...(own && { 'a full disk': own.fill }),
       },
       async close() {
         proxy.close();
         await Promise.all([...pools, admin].map((pool) => pool.end()));
+        await own?.close();
       },
     };
   },
 };
+
+/** Starts a PostgreSQL server on a disk that can be full. It ends when it cannot write, and is started again. */
+async function startOnSmallDisk() {
+  const { startPostgres } = await import('../test/postgres.ts');
+  const folder = mkdtempSync(join(tmpdir(), 'espalier-losses-'));
+  assert.equal(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=160m', 'tmpfs', folder]).status, 0);
+  const { TMPDIR } = process.env;
+  process.env.TMPDIR = folder;
+  const server = await startPostgres(['max_wal_size=32MB', 'min_wal_size=32MB']);
+  if (TMPDIR === undefined) delete process.env.TMPDIR;
+  else process.env.TMPDIR = TMPDIR;
+  const filler = join(folder, 'filler');
+  return {
+    server,
+    async fill() {
+      try {
+        for (;;) appendFileSync(filler, Buffer.alloc(16_384));
+      } catch {}
+      await wait(500, 3000);
+      rmSync(filler);
+      await server.kill();
+      await server.start();
+    },
+    async close() {
+      await server.remove();
+      spawnSync('umount', ['-l', folder]);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
 
 const networkFaults = (proxy) => ({
   'lost connections': () => proxy.drop(),

@@ -161,11 +161,11 @@ const FAULTS = [
     passes: [LOWEST],
   },
   {
-    name: 'the channel of PostgreSQL',
-    source: 'src/postgres/transport.ts',
-    replace: [/query\(`LISTEN [^`]+`\)/, 'query(`LISTEN other`)'],
-    test: 'postgres/transport',
-    passes: [LOWEST],
+    name: 'an event that a filter leaves out',
+    source: 'src/pubsub/derived.ts',
+    replace: ['if (result.done || (await test(result.value))) return result;', 'return result;'],
+    test: 'pubsub/streams',
+    passes: [LOWEST, HIGHEST],
   },
 ];
 

@@ -1,4 +1,4 @@
-/** @tags graphql */
+/** @tags graphql slow */
 import { TEST_ALL } from '../test-all.ts';
 import { compareSchema, noCounts } from './differential.ts';
 

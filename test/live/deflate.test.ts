@@ -1,4 +1,4 @@
-/** @tags node-lines graphql */
+/** @tags node-lines graphql slow */
 import { randomBytes } from 'node:crypto';
 import { constants, deflateRawSync } from 'node:zlib';
 import { events } from './connect-clients.ts';

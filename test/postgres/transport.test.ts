@@ -1,4 +1,4 @@
-/** @tags once */
+/** @tags once slow */
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-/** @tags once */
+/** @tags once slow */
 // URLs, and URLs with a function that returns the password.
 
 import { execFile } from 'node:child_process';

@@ -1,4 +1,4 @@
-/** @tags node-lines graphql */
+/** @tags node-lines graphql slow */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-/** @tags graphql */
+/** @tags graphql slow */
 import express from 'express';
 import fc from 'fast-check';
 import {
