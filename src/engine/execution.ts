@@ -337,13 +337,14 @@ function withCacheControl(
 
 function infoData(ex: Execution, plan: FieldPlan, path: ResponsePath): GraphQLResolveInfo {
   const { program } = ex;
+  const { schema, visible } = program;
   const info: GraphQLResolveInfo & Record<keyof SignalFunction, unknown> = {
     fieldName: plan.name,
     fieldNodes: plan.nodes,
     returnType: plan.type,
     parentType: plan.parentType,
     path,
-    schema: isIntrospection(plan) ? program.visible : program.schema,
+    schema: visible !== schema && isIntrospection(plan) ? visible : schema,
     fragments: program.fragments,
     rootValue: ex.inputs.rootValue,
     operation: program.operation,
