@@ -394,7 +394,7 @@ export interface PersistedQueryOptions {
    */
   store?: RedisSource | PersistedQueryStore | undefined;
   /**
-   * The time until the store forgets a query. Each registration begins them again.
+   * How long the store keeps a query. Each registration restarts this time.
    * @default 86_400_000 (a day)
    */
   ttl?: Duration | undefined;

@@ -173,7 +173,7 @@ export interface StaticFilesOptions {
    */
   listing?: boolean | undefined;
   /**
-   * The extensions of files beside a file that show the same in another format: `'md'` for pages, `'avif'` and `'webp'` for
+   * The extensions of files beside a file with the same content in another format: `'md'` for pages, `'avif'` and `'webp'` for
    * images. A client that names the type in `Accept`, and does not prefer the file, gets `guide.md` or `guide.html.md` for
    * `guide.html`. The order decides among types that the client weights equally.
    * @default [] (none)

@@ -328,7 +328,7 @@ function resultOf(exchange: Exchange, error: unknown): RequestError {
   return failedOperation(error);
 }
 
-/** Tells the operator of a result that is not sent, because other code has begun the response meanwhile. */
+/** Logs a result that was lost: other code had already begun the response. */
 function noteIfLost({ res }: Exchange): void {
   if (res.headersSent && (res.writableEnded || !isAborted(res))) noteLostResult();
 }

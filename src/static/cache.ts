@@ -122,7 +122,7 @@ export class FileCache {
     if (this.#entries.get(entry.urlPath) === entry) this.#entries.delete(entry.urlPath);
   }
 
-  /** Lets the next check load the bodies that a file has no more, or not yet, if there is room for them. */
+  /** Asks the next check to load the file's missing bodies, if they fit into the budget. */
   wantBodies(entry: CacheEntry, { cache, maxEagerBodyBytes }: StaticSettings): void {
     const { file } = entry;
     if (file === undefined || entry.wantsBodies) return;
@@ -213,9 +213,9 @@ const MIN_EPOCH = 4096;
  */
 export class MemoryBudget {
   readonly #maxBytes: number;
-  /** The files, with the bytes of their metadata. The package evicts those that were not requested for the longest time. */
+  /** The files, with the bytes of their metadata. The package evicts the least recently requested ones. */
   readonly #files: LRUCache<CacheEntry, CacheEntry>;
-  /** The files with bodies, which searches visit in turn. To move each of them in a queue of the package costs five times as much. */
+  /** The files with bodies, which searches visit in turn. A queue of the package would cost five times as much. */
   readonly #bodies: CacheEntry[] = [];
   /** The position of the body that was visited last. */
   #visited = 0;

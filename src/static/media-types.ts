@@ -2,7 +2,7 @@ import { extname } from 'node:path';
 import { MEDIA_TYPE_TABLE } from './media-type-table.ts';
 
 const UNKNOWN = 'application/octet-stream';
-/** Types by extension, as far as files had them. Thousands of files share one string, which stays in the CPU caches. */
+/** Media types by extension, filled at first use. Thousands of files share one string, which stays in the CPU caches. */
 const types = new Map<string, string>();
 
 /** Returns the `Content-Type` for a file name. Unknown extensions are binary; content is never sniffed. */

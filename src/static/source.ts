@@ -137,7 +137,7 @@ function idOf(stat: MaybeStat): string | undefined {
   return stat === undefined || stat === 'directory' ? stat : `file ${stat.size} ${stat.version}`;
 }
 
-/** A source has no inodes: the version is told by its id. An invalid date counts as none. */
+/** A source has no inodes: the id identifies the version. An invalid date counts as none. */
 function versionOf(stat: SourceStat | 'directory'): FileVersion & { readonly id: string } {
   const { size, mtime } = stat === 'directory' ? { size: 0, mtime: undefined } : stat;
   const mtimeNs = BigInt(mtime?.getTime() || 0) * 1_000_000n;

@@ -35,7 +35,7 @@ export type OpenFileVersion = FileVersion & Pick<BigIntStats, 'nlink'>;
 /**
  * Whether two `fstat` results of one descriptor show the same bytes. A new ctime together with a new link
  * count is not a write: an atomic replacement has removed the name. The kernel may update the link count
- * slightly before ctime. A file of a source is told by its id.
+ * slightly before ctime. A file of a source is identified by its id.
  */
 export function sameContent(before: OpenFileVersion, after: OpenFileVersion): boolean {
   if (before.id !== after.id) return false;
