@@ -63,6 +63,7 @@ export interface Files {
 
 /** A file that was opened to be read. */
 export interface OpenedFile {
+  readonly kind: 'opened';
   /** The path without symbolic links. */
   readonly realPath: string;
   /** False for a file of a source: without a hash, its ETag comes from its version. */
@@ -99,7 +100,7 @@ export async function withOpen<T>(
   use: (file: OpenedFile) => Promise<T>,
 ): Promise<T | undefined> {
   const file = await files.open(path, version, settings);
-  if (file === undefined || 'kind' in file) return undefined;
+  if (file?.kind !== 'opened') return undefined;
   try {
     return await use(file);
   } finally {

@@ -211,7 +211,7 @@ export class KeptFiles {
     const file = await this.#build
       .open(this.#build.pathOf(filePath), version, this.#static)
       .catch(() => undefined);
-    const source = file === undefined || 'kind' in file ? undefined : file;
+    const source = file?.kind === 'opened' ? file : undefined;
     try {
       const isKept = await this.#copy(filePath, Number(version.size), source, bytes);
       if (isKept) this.#done.set(filePath, id);
@@ -264,7 +264,7 @@ export class KeptFiles {
     if (source === undefined) return true;
     const size = Number(found.version.size);
     const copy = found.kind === 'file' ? await this.root.open(path, found.version, this.#static) : undefined;
-    const readable = copy === undefined || 'kind' in copy ? undefined : copy;
+    const readable = copy?.kind === 'opened' ? copy : undefined;
     try {
       const before = await source.version();
       const isSame =

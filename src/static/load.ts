@@ -95,7 +95,7 @@ async function loadOnce(
   const found = await findFile(files, urlPath, settings);
   if (found.kind !== 'file') return found;
   const file = await files.open(found.path, found.version, settings);
-  if (file === undefined || 'kind' in file) return file;
+  if (file?.kind !== 'opened') return file;
   try {
     const needsBody = options.pages?.accepts(found.path) === true;
     const snapshot = await takeSnapshot(file, settings, needsBody ? { ...options, needsBody } : options);

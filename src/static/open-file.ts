@@ -26,6 +26,7 @@ const fstatAsync = promisify(fstat);
 
 /** A file that was opened to be read. The operations are synchronous where they take microseconds. */
 export class OpenFile implements OpenedFile {
+  readonly kind = 'opened';
   readonly isOnDisk = true;
   readonly fd: number;
   /** The path without symbolic links. */

@@ -146,6 +146,7 @@ function versionOf(stat: SourceStat | 'directory'): FileVersion & { readonly id:
 
 /** A file of a source, which reads it when its bytes are needed. */
 class SourceFile implements OpenedFile {
+  readonly kind = 'opened';
   readonly realPath: string;
   readonly isOnDisk = false;
   readonly #source: StaticSource;
