@@ -93,6 +93,23 @@ it('readiness sends 503 on an open connection after close() of the server', asyn
   agent.destroy();
 });
 
+/** A resolver that waits for `release`. */
+function slowField() {
+  let release = (): void => undefined;
+  const released = new Promise<string>((resolve) => {
+    release = () => resolve('done');
+  });
+  const field = {
+    isCalled: false,
+    release: () => release(),
+    resolve(): Promise<string> {
+      field.isCalled = true;
+      return released;
+    },
+  };
+  return field;
+}
+
 describe('checks', () => {
   it('readiness runs the checks, and names those that throw, reject, return false or take too long', async () => {
     let works = false;
@@ -184,16 +201,8 @@ describe('drain()', () => {
   });
 
   it('drain() lets requests finish, closes the sockets of attachSubscriptions, and resolves when all are closed', async () => {
-    let release = (): void => undefined;
-    const slow = new Promise<string>((resolve) => {
-      release = () => resolve('done');
-    });
-    let isCalled = false;
-    const resolveSlow = (): Promise<string> => {
-      isCalled = true;
-      return slow;
-    };
-    const handler = graphqlHTTP(schema, { rootValue: { slow: resolveSlow } });
+    const slow = slowField();
+    const handler = graphqlHTTP(schema, { rootValue: { slow: slow.resolve } });
     const server = createServer(express().use('/graphql', handler));
     attachSubscriptions(server, handler);
     const url = await listen(server);
@@ -202,7 +211,7 @@ describe('drain()', () => {
     await until(() => server.stats().live.operations === 1);
     const response = fetch(`${url}/graphql?query={slow}`).then((result) => result.json());
     // Before the request has arrived, its connection is idle, and drain() would close it.
-    await until(() => isCalled);
+    await until(() => slow.isCalled);
     expect(server.stats().connections).toBe(2);
     let isDrained = false;
     const drained = server.drain({ timeout: 2000 }).then(() => {
@@ -210,7 +219,7 @@ describe('drain()', () => {
     });
     expect((await client.closed).code).toBe(1001);
     expect(isDrained).toBe(false);
-    release();
+    slow.release();
     expect(await response).toEqual({ data: { slow: 'done' } });
     await drained;
     expect(server.stats()).toMatchObject({ connections: 0, live: { connections: 0, operations: 0 } });
@@ -265,16 +274,8 @@ describe('drain()', () => {
   ])(
     'drain() ends event streams of a handler without attachSubscriptions over %s',
     async (_, send, options) => {
-      let release = (): void => undefined;
-      const slow = new Promise<string>((resolve) => {
-        release = () => resolve('done');
-      });
-      let isCalled = false;
-      const resolveSlow = (): Promise<string> => {
-        isCalled = true;
-        return slow;
-      };
-      const handler = graphqlHTTP(schema, { rootValue: { slow: resolveSlow } });
+      const slow = slowField();
+      const handler = graphqlHTTP(schema, { rootValue: { slow: slow.resolve } });
       const [server, other] = [createServer(handler, options as object), createServer(handler)];
       await Promise.all([listen(server), listen(other)]);
       const headers = { accept: 'text/event-stream' };
@@ -284,11 +285,11 @@ describe('drain()', () => {
       const kept = settled(requestHttp1(portOf(other), never));
       const ended = settled(send(portOf(server), never));
       const response = send(portOf(server), { path: '/?query={slow}' });
-      await until(() => isCalled && server.stats().live.operations === 2);
+      await until(() => slow.isCalled && server.stats().live.operations === 2);
       const drained = server.drain({ timeout: 3000 });
       await ended;
       // The timeout, which ends all requests, has not passed.
-      release();
+      slow.release();
       expect((await response).body).toContain('done');
       await drained;
       expect(server.stats().live.operations).toBe(1);
