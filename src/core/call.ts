@@ -85,8 +85,8 @@ export abstract class Call implements ExecutionInputs {
     return this.core.contextFor(this.source, this.params);
   }
 
-  /** Whether another call continues the operation: that of the stream in which its results are sent. */
-  continuesAsStream(_prepared: PreparedOperation): boolean {
+  /** Hands the operation over to another call: that of the stream in which its results are sent. False if this one goes on. */
+  handOver(_prepared: PreparedOperation): boolean {
     return false;
   }
 

@@ -63,7 +63,7 @@ function accept(call: Call, prepared: PreparedOperation | RequestError): MaybePr
 function useContext(call: Call, prepared: PreparedOperation, context: unknown): MaybePromise<Result> {
   assertWanted(call);
   call.contextValue = context;
-  return call.continuesAsStream(prepared) ? STREAMED : admit(call, prepared);
+  return call.handOver(prepared) ? STREAMED : admit(call, prepared);
 }
 
 /** Continues with an operation that has its context. */

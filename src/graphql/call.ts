@@ -110,7 +110,7 @@ export class HttpCall extends Call implements ErrorOrigin {
     if (exchange.batchCost !== undefined) addCost(exchange.batchCost, prepared, limits);
   }
 
-  override continuesAsStream(prepared: PreparedOperation): boolean {
+  override handOver(prepared: PreparedOperation): boolean {
     if (prepared.operation.operation !== 'subscription') return false;
     this.#services.streaming.run(this, prepared);
     return true;
