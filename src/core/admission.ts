@@ -13,6 +13,7 @@ import {
 } from '../cost/cost-check.ts';
 import { refuse, toGraphQLError } from '../execution/graphql-error.ts';
 import { setErrorCode } from '../execution/graphql-js.ts';
+import type { ObservedOperation } from '../execution/observed.ts';
 import {
   type EngineSettings,
   type ExecutionInputs,
@@ -115,7 +116,9 @@ function counted(usage: CoreSettings['usage'], hook: OperationHook | undefined):
   if (usage === undefined) return hook;
   return (prepared, inputs, source) =>
     settle(hook?.(prepared, inputs, source) ?? ADMITTED, (admission) => {
-      if (admission.kind !== 'error') usage.count(prepared, inputs.variableValues, source);
+      if (admission.kind === 'error') return admission;
+      const client = usage.count(prepared, inputs.variableValues, source);
+      if (inputs.observed !== undefined) inputs.observed.client = client;
       return admission;
     });
 }
@@ -139,9 +142,13 @@ export interface Admission {
  */
 export type OperationHook = (
   operation: PreparedOperation,
-  inputs: ExecutionInputs,
+  inputs: HookInputs,
   source: unknown,
 ) => MaybePromise<RequestError | Admission>;
+
+interface HookInputs extends ExecutionInputs {
+  readonly observed: ObservedOperation | undefined;
+}
 
 /** Creates the hook. Without the option there is none, so that operations cost nothing more. */
 export function createOperationHook(

@@ -11,13 +11,13 @@ const NO_OBSERVERS: readonly OperationObserver[] = [];
 
 interface Origin {
   readonly transport: OperationTransport;
-  /** The request; undefined over a socket. */
-  readonly request: IncomingMessage | undefined;
-  readonly socket: WebSocketLike | undefined;
-  /** The payload of `connection_init`; undefined over HTTP. */
-  readonly connectionParams: Readonly<Record<string, unknown>> | undefined;
+  /** The request; none over a socket. */
+  readonly request?: IncomingMessage;
+  readonly socket?: WebSocketLike;
+  /** The payload of `connection_init`; none over HTTP. */
+  readonly connectionParams?: Readonly<Record<string, unknown>> | undefined;
   /** The parameter `extensions` of the operation. */
-  readonly extensions: Readonly<Record<string, unknown>> | undefined;
+  readonly extensions?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /**
@@ -77,11 +77,7 @@ export class ObservedOperation {
     this.origin = undefined;
     // No code of the application runs for a refused operation.
     if (prepared.kind === 'error') return step(prepared);
-    const observed: ObservedPrepared = {
-      ...prepared,
-      execute: (inputs) => this.#execute(prepared, inputs),
-      observed: this,
-    };
+    const observed = { ...prepared, execute: (inputs: ExecutionInputs) => this.#execute(prepared, inputs) };
     return this.run(() => step(observed));
   }
 
@@ -139,15 +135,6 @@ export class ObservedOperation {
     for (const observer of this.observers) notify(() => observer.ended?.());
   }
 }
-
-/** A prepared operation of one request, which reports its executions. */
-interface ObservedPrepared extends PreparedOperation {
-  readonly observed: ObservedOperation;
-}
-
-/** Returns the observed operation that has prepared an operation; undefined without subscribers. */
-export const observedOf = (prepared: PreparedOperation): ObservedOperation | undefined =>
-  (prepared as Partial<ObservedPrepared>).observed;
 
 const NO_EXECUTION_OBSERVERS: readonly ExecutionObserver[] = [];
 

@@ -147,13 +147,7 @@ export class HttpCall extends Call implements ErrorOrigin {
 }
 
 const observedRequest = (request: ConnectRequest, { extensions }: GraphQLParams): ObservedOperation =>
-  new ObservedOperation({
-    transport: 'http',
-    request,
-    socket: undefined,
-    connectionParams: undefined,
-    extensions,
-  });
+  new ObservedOperation({ transport: 'http', request, extensions });
 
 /** Executes an operation without the response cache. */
 export const execute: Execute = (call, prepared) => {

@@ -265,7 +265,6 @@ export class Connection implements LiveConnection {
     const { connectionParams, websocket } = this.describe();
     return new ObservedOperation({
       transport: 'websocket',
-      request: undefined,
       socket: websocket,
       connectionParams,
       extensions: isObject(extensions) ? extensions : undefined,

@@ -119,13 +119,7 @@ class ToolCall extends Call implements ErrorOrigin {
 }
 
 const observedTool = (request: IncomingMessage): ObservedOperation =>
-  new ObservedOperation({
-    transport: 'mcp',
-    request,
-    socket: undefined,
-    connectionParams: undefined,
-    extensions: undefined,
-  });
+  new ObservedOperation({ transport: 'mcp', request });
 
 function settled(outcome: ExecutionOutcome): CallResult {
   outcome.rest?.return().catch(() => undefined);

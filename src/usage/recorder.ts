@@ -20,7 +20,6 @@ import {
 } from 'graphql';
 import type { SchemaUsage, UsageClient, UsageReport } from '../../types/usage.ts';
 import { type DeprecatedUse, deprecatedUses } from '../diagnostics/registry.ts';
-import { observedOf } from '../execution/observed.ts';
 import type { PreparedOperation, ValidatedOperation } from '../execution/types.ts';
 import { getOrCreate, isObject, isString } from '../options/rules.ts';
 import { dayOf, UsageCounts, type UsageTarget } from './report.ts';
@@ -91,17 +90,15 @@ export class UsageRecorder implements SchemaUsage {
     this.#sockets.set(websocket, this.#parts.clientOf(websocket, connectionParams));
   }
 
-  /** Counts an operation that is about to be executed. `source` is its request or WebSocket. */
+  /** Counts an operation that is about to be executed, and returns its client. `source` is its request or WebSocket. */
   count(
     prepared: PreparedOperation,
     variables: Readonly<Record<string, unknown>> | undefined,
     source: unknown,
-  ): void {
+  ): Client {
     const now = Date.now();
     if (now >= this.#dayEnds) this.#beginDay(now);
     const given = this.#sockets.get(source as object) ?? this.#parts.clientOf(source as object, undefined);
-    const observed = observedOf(prepared);
-    if (observed !== undefined) observed.client = given;
     const client = this.#clients.of(given);
     const usage = this.#usages.get(prepared.operation) ?? this.#add(prepared);
     let counter = usage.counters.get(client);
@@ -115,6 +112,7 @@ export class UsageRecorder implements SchemaUsage {
       const others = [...found].filter((coordinate) => !usage.coordinates.has(coordinate));
       this.#count(others, client, { count: 1, last: now });
     }
+    return given;
   }
 
   flush(): Promise<void> {
