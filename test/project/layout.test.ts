@@ -1,8 +1,7 @@
 /** @tags once */
 import { spawnSync } from 'node:child_process';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { makeFolder } from '../kit.ts';
-import { TEST_ALL } from '../test-all.ts';
 
 const LAYOUT = resolve(__dirname, '../../scripts/check-layout.mjs');
 const EXPORTS = resolve(__dirname, '../../scripts/check-exports.mjs');
@@ -31,19 +30,6 @@ describe('the layout of the sources', () => {
       lines: [expect.stringMatching(/^Layout: \d{3} modules, no violation$/)],
     });
   });
-
-  // The build of npm test emits the declarations with the same settings.
-  if (TEST_ALL) {
-    it('tsc accepts the declarations of the sources with isolatedDeclarations', () => {
-      const root = resolve(__dirname, '../..');
-      const tsc = join(root, 'node_modules/typescript/bin/tsc');
-      const { status, stdout } = spawnSync(process.execPath, [tsc, '--noEmit'], {
-        cwd: root,
-        encoding: 'utf8',
-      });
-      expect([stdout, status]).toEqual(['', 0]);
-    });
-  }
 
   it('check-layout accepts values of lower folders, types of any, and packages of Node and npm', () => {
     const tree = {
