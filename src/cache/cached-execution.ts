@@ -6,8 +6,8 @@ import type { Compression } from '../compress/results.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import type { ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
 import type { Execute, HttpCall } from '../graphql/call.ts';
-import type { Exchange, ResultCaching } from '../graphql/request.ts';
 import type { Coding } from '../http/codings.ts';
+import { type Exchange, isCacheable, type ResultCaching } from '../http/exchange.ts';
 import { GRAPHQL_TYPE } from '../http/negotiation.ts';
 import { isAborted } from '../http/reply.ts';
 import { assertSync, getOrCreate, isListOf, isString, wrongReturnValue } from '../options/rules.ts';
@@ -16,7 +16,7 @@ import { hasCredentials, hasUser } from './credentials.ts';
 import { normalTag } from './invalidations.ts';
 import { createSchemaId, createTargetKey, declaredVariants, KeyPlan } from './key.ts';
 import type { ResponseCacheSettings } from './options.ts';
-import { isCacheable, UNCACHEABLE } from './policy.ts';
+import { UNCACHEABLE } from './policy.ts';
 import { ResponseCache, type StoredResult } from './response-cache.ts';
 
 /** Creates the function that executes queries through the response cache of a handler. */

@@ -1,15 +1,13 @@
 import { hash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { CachePolicy } from '../../types/caching.ts';
-import type { Exchange, ResultCaching } from '../graphql/request.ts';
-import type { GraphQLResponse } from '../graphql/response.ts';
 import { encodedTag } from '../http/codings.ts';
 import { checkPreconditions } from '../http/conditions.ts';
+import { type Exchange, type GraphQLResponse, isCacheable, type ResultCaching } from '../http/exchange.ts';
 import { GRAPHQL_TYPE } from '../http/negotiation.ts';
 import { type Headers, HttpError, isWriteReplaced, type Reply, withVary } from '../http/reply.ts';
 import { hasCredentials, maySetCookie } from './credentials.ts';
 import type { CachingSettings } from './options.ts';
-import { isCacheable } from './policy.ts';
 
 /**
  * Adds the caching headers to the response of a GET, HEAD or QUERY without errors, and turns it into a 304 if

@@ -3,7 +3,7 @@ import { type GraphQLSchema, printSchema } from 'graphql';
 import type { ConnectRequest } from '../../types/connect.ts';
 import { ID_PARAMETERS, OPERATION_PARAMETERS } from '../core/document-id.ts';
 import type { PreparedOperation } from '../execution/types.ts';
-import type { Exchange } from '../graphql/request.ts';
+import type { Exchange } from '../http/exchange.ts';
 import { cacheByHeader } from '../http/negotiation.ts';
 import { hasParameter, pathOf, publicHostOf } from '../http/routing.ts';
 import { getOrCreate } from '../options/rules.ts';

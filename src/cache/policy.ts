@@ -30,6 +30,7 @@ import type {
   MemoryAccount,
   ObjectTags,
 } from '../execution/types.ts';
+import { isCacheable } from '../http/exchange.ts';
 import { formatValue, getOrCreate, isString, optionError } from '../options/rules.ts';
 import { CACHING_OPTIONS } from '../options/scopes.ts';
 import {
@@ -107,8 +108,6 @@ function toPolicy(
 }
 
 const toSeconds = (value: number): number => Math.min(Math.floor(value), MAX_SECONDS);
-
-export const isCacheable = ({ maxAge, sharedMaxAge }: CachePolicy): boolean => maxAge > 0 || sharedMaxAge > 0;
 
 /** An estimate of the bytes of a policy and its key. */
 const POLICY_BYTES = 300;

@@ -14,10 +14,10 @@ import type {
   PreparedOperation,
   RequestError,
 } from '../execution/types.ts';
+import type { Exchange } from '../http/exchange.ts';
 import { type Headers, isAborted, wasCutOff } from '../http/reply.ts';
 import { settle } from '../options/rules.ts';
 import type { Csrf } from './csrf.ts';
-import type { Exchange } from './request.ts';
 import type { Streaming } from './streaming.ts';
 
 /** Executes an operation that may run. */

@@ -19,6 +19,7 @@ import {
 } from '../execution/types.ts';
 import { createGraphiQL } from '../graphiql/handler.ts';
 import { CLIENT_ABORTED, drainRequest } from '../http/body.ts';
+import type { Exchange } from '../http/exchange.ts';
 import { createNegotiator, GRAPHQL_TYPE, JSON_TYPE } from '../http/negotiation.ts';
 import {
   destroyIncomplete,
@@ -41,7 +42,6 @@ import {
   createPathIdReader,
   createRequestCheck,
   createRequestReader,
-  type Exchange,
   isBatch,
   originOf,
   pathIdOf,

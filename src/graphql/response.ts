@@ -8,6 +8,7 @@ import { events } from '../diagnostics/events.ts';
 import { refusalError, toGraphQLError } from '../execution/graphql-error.ts';
 import type { ExecutionOutcome, GraphQLParams, RequestError } from '../execution/types.ts';
 import { drainRequest } from '../http/body.ts';
+import type { Exchange, GraphQLResponse, ResponseCause } from '../http/exchange.ts';
 import { GRAPHQL_TYPE, JSON_TYPE } from '../http/negotiation.ts';
 import {
   CONNECTION_HEADERS,
@@ -23,26 +24,7 @@ import {
 import { assertSync, isObject, isThenable, settle, wrongReturnValue } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import type { HttpSettings } from './options.ts';
-import { type Exchange, originOf } from './request.ts';
-
-/** The response to one operation or one batch, before it is written. */
-export interface GraphQLResponse {
-  readonly status: number;
-  readonly type: string;
-  readonly body: string | Buffer;
-  /** Releases a body in a pooled buffer; see `ExecutionOutcome`. */
-  readonly release?: ExecutionOutcome['release'];
-  /** Headers of a refused request, or headers that errors of resolvers set. */
-  readonly headers: Headers | undefined;
-  /** Holds the errors before masking, which some outcomes create when they are read. */
-  readonly cause: ResponseCause;
-}
-
-/** The result that a response is made of: of an execution, or `error` if there was none. */
-interface ResponseCause {
-  readonly kind: ExecutionOutcome['kind'] | 'error';
-  readonly errors: ExecutionOutcome['errors'];
-}
+import { originOf } from './request.ts';
 
 /** What decides the status of a refused operation. */
 type RefusalStatus = Omit<RequestError, 'kind' | 'errors'>;
