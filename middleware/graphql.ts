@@ -1,11 +1,10 @@
-import { createInvalidate } from '../src/cache/invalidations.ts';
 import { CORE, createCore } from '../src/core/core.ts';
+import { extensionsOf, HANDLER_MEMBERS } from '../src/graphql/extensions.ts';
 import { createHandler } from '../src/graphql/handler.ts';
 import { assertUploadScalar, resolveHttpOptions } from '../src/graphql/options.ts';
 import { createWebsocketHandler } from '../src/live/websocket.ts';
 import { delay, resolveOptions } from '../src/options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../src/options/scopes.ts';
-import { NO_USAGE } from '../src/usage/options.ts';
 import type { ConnectRequest, ContextSource } from '../types/connect.ts';
 import type {
   GraphQLHandler,
@@ -62,18 +61,18 @@ export function graphqlHTTP<
 >(schema: SchemaSource<Req>, options?: GraphQLOptions<Req, Source>): GraphQLHandler {
   const settings = resolveHttpOptions(options);
   if (settings.multipartUploadsEnabled) assertUploadScalar(schema);
-  const core = createCore(GRAPHQL_OPTIONS, schema, settings);
+  const core = createCore(GRAPHQL_OPTIONS, schema, settings, extensionsOf(settings));
   const graphqlMiddleware = createHandler(core, settings);
   const websocketHandler = createWebsocketHandler(core, settings.subscriptionProtocols);
   return Object.assign(graphqlMiddleware, {
     websocketHandler,
-    invalidate: createInvalidate(core),
     async replace(next: unknown, options?: ReplaceOptions) {
       const { timeout } = resolveOptions(REPLACE, options, { timeout: delay(60_000, 0) });
       if (settings.multipartUploadsEnabled) assertUploadScalar(next);
       await core.replace(next, timeout);
     },
-    usage: core.usage ?? NO_USAGE,
+    ...HANDLER_MEMBERS,
+    ...core.handler,
     [CORE]: core,
   });
 }

@@ -9,7 +9,7 @@ import { CLIENT_ABORTED } from '../http/body.ts';
 import type { Coding } from '../http/codings.ts';
 import type { EncodedBody, ResultCaching } from '../http/exchange.ts';
 import { settle } from '../options/rules.ts';
-import type { CacheableQuery } from './cached-execution.ts';
+import type { CacheableQuery } from './cached-query.ts';
 import { MAX_TAGS } from './invalidations.ts';
 import { copyOf, ownedBody } from './memory-store.ts';
 import type { ResponseCacheSettings } from './options.ts';

@@ -1,7 +1,6 @@
 import type { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ResponseStatus } from '../../types/graphql.ts';
-import { addAge, createCacheHeaders, tagOf } from '../cache/headers.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { isPublicError } from '../core/errors.ts';
 import { events } from '../diagnostics/events.ts';
@@ -225,14 +224,11 @@ export interface Sender {
   sendEarly(exchange: Exchange, response: GraphQLResponse): void;
 }
 
-export function createSender({
-  methods,
-  httpCache,
-  responseCache,
-  compression,
-}: Pick<HttpSettings, 'methods' | 'httpCache' | 'responseCache' | 'compression'>): Sender {
+export function createSender(
+  { responses }: GraphQLCore,
+  { methods, compression }: Pick<HttpSettings, 'methods' | 'compression'>,
+): Sender {
   const acceptsQuery = methods.includes('QUERY');
-  const addCacheHeaders = httpCache && createCacheHeaders(httpCache);
   const vary = compression === undefined ? 'Accept' : 'Accept, Accept-Encoding';
 
   function replyOf({ req, res }: Exchange, response: GraphQLResponse): Reply {
@@ -258,18 +254,16 @@ export function createSender({
   }
 
   function send(exchange: Exchange, response: GraphQLResponse): MaybePromise<void> {
-    const { res, caching } = exchange;
+    const { res } = exchange;
     if (res.headersSent || res.destroyed) return;
     const reply = replyOf(exchange, response);
-    if (responseCache !== undefined) addAge(reply.headers, exchange);
     const encoding = compression?.encodingFor(exchange, response);
-    if (caching !== undefined) addCacheHeaders?.(exchange, response, reply, encoding?.id);
+    for (const { onReply } of responses) onReply(exchange, response, reply, encoding?.id);
     if (compression === undefined || encoding === undefined || reply.body === undefined) {
       write(exchange, reply, response);
       return;
     }
-    const createTag = (): string | undefined =>
-      httpCache && caching && tagOf(caching, response.body, response.type);
+    const createTag = (): string | undefined => responses[0]?.tagOf(exchange, response);
     return settle(compression.encode(exchange, reply, encoding, createTag), () =>
       write(exchange, reply, response),
     );

@@ -23,6 +23,8 @@ export interface Exchange {
   batchCost: BatchCost | undefined;
   /** Whether an error of one operation is the response of its batch: the results of the others are not sent. */
   isAbandoned: boolean;
+  /** Whether the result is changed after its execution, so that it must not be compressed already. */
+  isExtended: boolean;
   /** The caching of the result; undefined if caching is off, and for batches. */
   caching: ResultCaching | undefined;
   /** Whether the result depends on what the caller may see. */
@@ -53,11 +55,9 @@ export interface EncodedBody {
 }
 
 /** The cost of the operations of one batch so far. Together they have the limits of one operation. */
-export interface BatchCost {
+interface BatchCost {
   fields: number;
   rootFields: number;
-  /** The cost by the option `cost`. */
-  price: number;
 }
 
 /** The response to one operation or one batch, before it is written. */
