@@ -150,6 +150,9 @@ export function withExtensions(outcome: ExecutionOutcome, extensions: string | u
     rest,
     status,
     isMasked,
+    get extensions() {
+      return { ...own, ...JSON.parse(extensions) };
+    },
     // Some outcomes create their errors when they are read.
     get errors() {
       return outcome.errors;
