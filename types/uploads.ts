@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
 import type { ByteSize, Duration } from './connect.ts';
 
-/** Options for uploads. Every limit is finite and applies to one request unless it says otherwise. */
+/** Options for uploads of `graphqlHTTP`. Every limit is finite and applies to one request unless it says otherwise. */
 export interface UploadOptions {
   /**
    * Maximum size of one file, in bytes. One byte more is refused with 413 as soon as it arrives.
@@ -57,11 +57,13 @@ export interface UploadOptions {
    */
   streaming?: boolean | undefined;
   /**
-   * Called for each mapped file before its content is received. `false` refuses the request with 415. The
-   * client declares the type. Must return synchronously.
+   * The accepted files. A list of media types such as `['image/*']` checks the first bytes of each file, whatever the
+   * client declares; a type that first bytes do not tell, such as `text/csv`, throws. A function is called for each file
+   * before its content is received, with what the client declares; it must return synchronously. Any other file is refused
+   * with 415.
    * @default every file is accepted
    */
-  accept?: ((file: UploadedFileInfo) => boolean) | undefined;
+  accept?: readonly string[] | ((file: UploadedFileInfo) => boolean) | undefined;
 }
 
 /** The description of a file in the header of its part. The client chooses all of it. */
@@ -72,7 +74,7 @@ export interface UploadedFileInfo {
   readonly mimetype: string;
   /** Content-Transfer-Encoding, as declared; `7bit` if absent. The content is not decoded. */
   readonly encoding: string;
-  /** Name of the part, which is its key in `map`. */
+  /** Name of the part: its key in `map`, or the name of the field of a form. */
   readonly fieldName: string;
 }
 
@@ -111,6 +113,11 @@ export interface UploadedFile extends UploadedFileInfo {
   arrayBuffer(): Promise<ArrayBuffer>;
   /** A WHATWG `File` with the content in memory. */
   toFile(): Promise<File>;
+  /**
+   * The media type by the first bytes, whatever the client declares; `undefined` for text and for types that are not known.
+   * Resolves as soon as enough bytes have arrived.
+   */
+  type(): Promise<string | undefined>;
   /**
    * Writes the content to a new file and resolves with its size in bytes. Rejects with `EEXIST` if the file
    * exists; a failed write is deleted. Do not build the path from `filename`, which the client chooses.

@@ -262,13 +262,13 @@ export function readSpool(
   return reader;
 }
 
-/** Reads the whole content into new memory. */
-export async function readAll(spool: Spool): Promise<ArrayBuffer> {
-  while (!spool.complete && spool.error === undefined) {
+/** Reads the content, or its first bytes, into new memory. */
+export async function readAll(spool: Spool, most: number = Number.POSITIVE_INFINITY): Promise<ArrayBuffer> {
+  while (!spool.complete && spool.error === undefined && spool.size < most) {
     await new Promise<void>((resolve) => spool.wait(resolve));
   }
   if (spool.error !== undefined) throw spool.error;
-  const all = Buffer.allocUnsafeSlow(spool.size);
+  const all = Buffer.allocUnsafeSlow(Math.min(spool.size, most));
   for (let position = 0; position < all.length; ) {
     const piece = spool.peek(position);
     position += piece === undefined ? await readOnce(spool, position, all) : piece.copy(all, position);
