@@ -1,7 +1,16 @@
 import type { File } from 'node:buffer';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
-import type { ByteSize, Duration } from './connect.ts';
+import type {
+  ByteSize,
+  ConnectRequest,
+  Duration,
+  Hook,
+  MaybePromise,
+  Middleware,
+  NextFunction,
+} from './connect.ts';
 
 /** Options for uploads of `graphqlHTTP`. Every limit is finite and applies to one request unless it says otherwise. */
 export interface UploadOptions {
@@ -125,4 +134,81 @@ export interface UploadedFile extends UploadedFileInfo {
   saveTo(path: string | URL): Promise<number>;
   /** Name, type and size, for short logs of variables. */
   toJSON(): UploadedFileInfo & { readonly size: number | undefined };
+}
+
+/**
+ * Options of `receiveFiles`. Every limit is finite and applies to one request unless it says otherwise.
+ */
+export interface ReceiveFilesOptions<Name extends string = string, Stored = unknown>
+  extends Omit<UploadOptions, 'streaming' | 'maxFieldBytes'> {
+  /**
+   * The names of the file fields, each with its maximum number of files: `{ photo: 1, gallery: 8 }`. A file under another
+   * name is refused with 400, one too many with 413. `{}` accepts no files.
+   * @default any name, `maxFiles` files in all
+   */
+  files?: Readonly<Record<Name, number>> | undefined;
+  /**
+   * Maximum number of text fields. More are refused with 413.
+   * @default 100
+   */
+  maxFields?: number | undefined;
+  /**
+   * Maximum size of the text of one field, in bytes. More is refused with 413.
+   * @default 65_536 (64 KiB)
+   */
+  maxFieldBytes?: ByteSize | undefined;
+  /**
+   * `'spool'`: a file is kept in memory up to `memoryBytesPerFile`, a larger one in an unlinked temporary file. `'memory'`: never
+   * on disk; when all files together need more than `memoryBytes`, the request gets 503. A function is called for each file
+   * while it arrives, stores its stream elsewhere, and returns what the handler needs, as `file.stored`.
+   * @default 'spool'
+   */
+  storage?: 'spool' | 'memory' | ((file: UploadedFile) => MaybePromise<Stored>) | undefined;
+  /**
+   * Called for each file that the function `storage` has stored if the request is refused or aborted before its handler runs.
+   * @default none
+   */
+  discard?: Hook<[stored: Stored, file: UploadedFile], MaybePromise<void>> | undefined;
+  /**
+   * Called in place of the response to a refused form, for example to show the form again, or with `next(error)` to use the
+   * error handler of the application.
+   * @default sends `status` and `message`
+   */
+  onRefused?:
+    | Hook<[error: RefusedForm, req: ConnectRequest, res: ServerResponse, next: NextFunction], void>
+    | undefined;
+}
+
+/** The reason why a form was refused. */
+export interface RefusedForm extends Error {
+  /** The status of the response: 400, 408, 413, 415, 503 or 507. */
+  readonly status: number;
+  /** A stable code for programs, such as `FILE_TOO_LARGE`. */
+  readonly code: string;
+}
+
+/** A file of a form. */
+export interface ReceivedFile<Stored = unknown> extends UploadedFile {
+  /** What the function `storage` has returned. */
+  readonly stored?: Stored;
+}
+
+/** The text fields of a form by name: a list if a name was sent more than once. The object has no prototype. */
+export type FormBody = Record<string, string | string[]>;
+
+/** A form that was received. */
+export interface ReceivedForm<Name extends string = string, Stored = unknown> {
+  /** The files by name, in the order of their arrival. Each name of the option `files` has a list. */
+  readonly files: Readonly<Record<Name, readonly ReceivedFile<Stored>[]>>;
+  readonly body: Readonly<FormBody>;
+}
+
+/** What `receiveFiles` returns: a middleware that sets `req.files` and `req.body`. */
+export interface FormReceiver<Name extends string = string, Stored = unknown> extends Middleware {
+  /**
+   * The same as `req.files` and `req.body`, with their types.
+   *
+   * @throws TypeError if this middleware has not received the request.
+   */
+  form(req: IncomingMessage): ReceivedForm<Name, Stored>;
 }

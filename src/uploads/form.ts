@@ -39,7 +39,7 @@ interface FormParser {
 }
 
 /** Creates the parser of one body; its parts go to the form. */
-export type CreateParser = (contentType: string, form: Form) => FormParser;
+type CreateParser = (contentType: string, form: Form) => FormParser;
 
 /** What the form of a body needs. */
 export interface BodySettings {
@@ -336,10 +336,13 @@ export const malformedForm = (message: string): HttpError =>
 const requestTooLarge = ({ maxRequestBytes, scope }: BodySettings): HttpError =>
   bodyTooLarge(maxRequestBytes, 'maxRequestBytes', scope);
 
-export const tooManyFiles = (maxFiles: number, scope: OptionScope): HttpError =>
-  new HttpError(413, `A request may have at most ${maxFiles} files${byOption('maxFiles', scope)}`, {
+export const tooManyFiles = (maxFiles: number, scope: OptionScope, field?: string): HttpError => {
+  const place = field === undefined ? '' : ` in the field ${formatValue(field)}`;
+  const option = byOption(field === undefined ? 'maxFiles' : 'files', scope);
+  return new HttpError(413, `A request may have at most ${maxFiles} files${place}${option}`, {
     code: 'TOO_MANY_FILES',
   });
+};
 
 /**
  * Creates the rejection for the promises and streams of resolvers. It is never sent, since the client has
