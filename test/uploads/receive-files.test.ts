@@ -207,6 +207,47 @@ describe('receiveFiles', () => {
 });
 
 describe('the types of received files', () => {
+  it('a body that is cut at any byte is refused with 400', async () => {
+    const { url, failures } = await start({ memoryBytesPerFile: 0 });
+    const whole = encode([field('a', 'b'), file('f', 'content')]);
+    const last = whole.length - '--\r\n'.length;
+    const statuses = new Set<number>();
+    for (let length = 0; length <= last; length++)
+      statuses.add((await post(url, whole.subarray(0, length))).status);
+    expect([...statuses]).toEqual([400]);
+    expect(failures).toEqual([]);
+  });
+
+  it.each([
+    ['image/png', '89504e470d0a1a0a0000000d49484452'],
+    ['image/jpeg', 'ffd8ffe000104a464946'],
+    ['image/gif', '474946383961'],
+    ['image/webp', '52494646240000005745425056503820'],
+    ['image/avif', '0000001c667479706d6966310000000061766966'],
+    ['image/heic', '0000001c6674797068656963000000006d696631'],
+    ['video/mp4', '000000206674797069736f6d0000020069736f6d69736f32'],
+    ['video/quicktime', '0000001466747970717420200000000071742020'],
+    ['audio/mp4', '0000001c667479704d34412000000000'],
+    ['video/webm', '1a45dfa39f4286810142f7810142f2810442f381084282847765626d'],
+    ['audio/mpeg', '4944330400000000'],
+    ['audio/ogg', `4f67675300020000000000000000${'00'.repeat(14)}4f70757348656164`],
+    ['audio/wav', '52494646240000005741564566'],
+    ['application/pdf', '255044462d312e37'],
+    ['application/zip', '504b0304'],
+    [null, '3c68746d6c3e'],
+    [null, ''],
+    [null, '000000'],
+    [null, 'ffffffff66747970'],
+  ])('type() is %s by the first bytes %s, whatever the client declares', async (type, hex) => {
+    const receive = receiveFiles({ tempDir: folder });
+    const app = express().post('/', receive, async (req, res) => {
+      const [first] = receive.form(req).files['a'] ?? [];
+      res.json((await first?.type()) ?? null);
+    });
+    const { url } = await listen(app);
+    expect((await post(url, [file('a', Buffer.from(hex, 'hex'), 'a.html')])).json).toBe(type);
+  });
+
   it('a list of types checks the content although its first bytes arrive one at a time', async () => {
     const { port, failures } = await start({ accept: ['image/png'] });
     const socket = net.connect(port, '127.0.0.1').setNoDelay();
