@@ -71,6 +71,7 @@ const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   dest: 'save the files that you keep with saveTo',
   limits: 'use maxFileBytes, maxFiles, maxFields, maxFieldBytes and maxRequestBytes',
   fileFilter: 'use accept',
+  maxFileSize: 'use maxFileBytes',
   preservePath: 'filename never has a path',
   streaming: 'use storage: a function gets each file while it arrives',
 };

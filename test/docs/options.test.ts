@@ -34,6 +34,8 @@ const PAGES: Record<string, string> = {
 const PAGES_OF_OWNERS: Record<string, string> = {
   PagesOptions: 'pages',
   ReceiveFilesOptions: 'receive-files',
+  SignedOptions: 'user-files',
+  SignUrlOptions: 'user-files',
   KeepOptions: 'deployments',
   PagePolicyOptions: 'pages',
   PersistedQueryOptions: 'documents',
