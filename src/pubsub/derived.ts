@@ -21,7 +21,7 @@ export function filter<T>(
   stream: AsyncIterable<T>,
   test: (event: T) => MaybePromise<boolean>,
 ): EventStream<T> {
-  const source = open('filter', 'stream', stream);
+  const source = openStream('filter', 'stream', stream);
   assertFunction('filter', 'test', test);
   const pull = async (): Promise<EventResult<T>> => {
     for (;;) {
@@ -41,7 +41,7 @@ export function map<T, R>(
   stream: AsyncIterable<T>,
   transform: (event: T) => MaybePromise<R>,
 ): EventStream<R> {
-  const source = open('map', 'stream', stream);
+  const source = openStream('map', 'stream', stream);
   assertFunction('map', 'transform', transform);
   const pull = async (): Promise<EventResult<R>> => {
     const result: EventResult<T> = stepOf(await source.next());
@@ -56,7 +56,7 @@ export function map<T, R>(
  * different.
  */
 export function merge<T>(...streams: readonly AsyncIterable<T>[]): EventStream<T> {
-  const sources: readonly Source<T>[] = streams.map((stream) => open('merge', 'streams', stream));
+  const sources: readonly Source<T>[] = streams.map((stream) => openStream('merge', 'streams', stream));
   const progress = new Map(sources.map((source) => [source, new Progress(source)]));
   const positions: Positions = {
     startCursor: () => joinCursors(sources.map(({ startCursor }) => startCursor)),
@@ -86,7 +86,7 @@ export function merge<T>(...streams: readonly AsyncIterable<T>[]): EventStream<T
 const STREAM = 'a stream, such as events.subscribe(topic), or another async iterable';
 
 /** Opens a stream. Other packages take a function that returns it, or a list of streams. */
-function open<T>(name: string, argument: string, stream: AsyncIterable<T>): Source<T> {
+export function openStream<T>(name: string, argument: string, stream: AsyncIterable<T>): Source<T> {
   if (isFunction((stream as Partial<AsyncIterable<T>> | undefined | null)?.[Symbol.asyncIterator]))
     return stream[Symbol.asyncIterator]();
   const hint = isFunction(stream)
