@@ -93,6 +93,8 @@ export class PostgresTransport implements EventTransport {
   /** The session whose events are being read. */
   #draining: Session | undefined;
   #sweep: NodeJS.Timeout | undefined;
+  /** Resolves when the schema exists, or the first attempt to connect has failed. */
+  readonly #prepared = createConfirmation();
   /** The last update of presence. One at a time: many topics leave the connections of the pool to others. */
   #lastUpdate: Promise<unknown> = Promise.resolve();
 
@@ -211,6 +213,7 @@ export class PostgresTransport implements EventTransport {
     const { pool, commandTimeout } = this.#settings;
     // A transaction, because another default of the session would hide what other processes commit while it waits.
     const updated = this.#lastUpdate.then(async () => {
+      await this.#prepared.confirmed;
       if (this.#isClosed) throw new Error('The pubsub was closed');
       return queryIn<{ applied: boolean }>(
         pool,
@@ -226,6 +229,7 @@ export class PostgresTransport implements EventTransport {
 
   async #readPresence(channel: string): Promise<PresenceSnapshot> {
     const { pool, commandTimeout } = this.#settings;
+    await this.#prepared.confirmed;
     const [row] = await queryIn<{ now: string; processes: NamedProcess[]; entries: PresenceEntry[] }>(
       pool,
       commandTimeout,
@@ -281,6 +285,7 @@ export class PostgresTransport implements EventTransport {
           statements: this.#statements,
           notified: (channel) => this.#notified(channel),
         });
+        this.#prepared.resolve();
         if (await this.#begin(session)) {
           attempt = 0;
           reported = '';
@@ -289,6 +294,7 @@ export class PostgresTransport implements EventTransport {
         this.#lost();
         throw error;
       } catch (error) {
+        this.#prepared.resolve();
         // A second attempt creates a schema that was dropped.
         const { message } = error as Error;
         this.#failed(error as Error, { isReported: message === reported, isFinal: attempt > 0 });
