@@ -1,7 +1,7 @@
 // What presence does over every transport.
-import type { PubSub } from '../../middleware/pubsub.ts';
+
 import { type Member, type Presence, type PresenceChange, presence } from '../../middleware/presence.ts';
-import { atEnd } from '../kit.ts';
+import type { PubSub } from '../../middleware/pubsub.ts';
 import { take } from '../pubsub/events.ts';
 
 interface Data {
