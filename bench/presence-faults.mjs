@@ -14,6 +14,7 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '10' },
     seed: { type: 'string', default: '1' },
     ttl: { type: 'string', default: '1000' },
+    engines: { type: 'string' },
     postgres: { type: 'string' },
     'postgres-pid': { type: 'string' },
   },
@@ -222,24 +223,35 @@ class Driver {
       }
     }
     await faults;
+    // A process that is not connected yet rejects, and says so.
+    for (const worker of this.workers)
+      while (Object.values(await this.look(worker)).some(({ error }) => error)) await pause(20);
     const healed = performance.now();
     await pause(TTL);
     const total = await this.compare();
     for (let again = total; Object.values(again).some((count) => count > 0); again = await this.compare()) {
       this.latest = Math.max(this.latest, Math.round(performance.now() - healed));
-      if (performance.now() - healed > TTL * 10) break;
+      if (performance.now() - healed > TTL * 10) {
+        for (const worker of this.workers) console.log(worker.index, JSON.stringify(await this.look(worker)));
+        console.log(TOPICS.map((topic) => JSON.stringify([...this.present(topic)])).join('\n'));
+        break;
+      }
       await pause(20);
     }
     return total;
   }
 
+  look(worker) {
+    return new Promise((resolve) => {
+      worker.seen = resolve;
+      worker.child.send({ kind: 'look' });
+    });
+  }
+
   async compare() {
     const total = { ghosts: 0, missing: 0, stale: 0, 'followed ghosts': 0, 'followed missing': 0 };
     for (const worker of this.workers) {
-      const seen = await new Promise((resolve) => {
-        worker.seen = resolve;
-        worker.child.send({ kind: 'look' });
-      });
+      const seen = await this.look(worker);
       for (const topic of TOPICS) {
         const truth = this.present(topic);
         const { ghosts, missing, stale } = differences(truth, seen[topic].members);
@@ -277,7 +289,11 @@ async function run(engine) {
   return sum;
 }
 
-const engines = ['redis', 'redis with a history', ...(values.postgres === undefined ? [] : ['postgres'])];
+const engines = values.engines?.split(',') ?? [
+  'redis',
+  'redis with a history',
+  ...(values.postgres === undefined ? [] : ['postgres']),
+];
 const results = {};
 for (const engine of engines) results[engine] = await run(engine);
 console.table(results);

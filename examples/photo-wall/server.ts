@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
+import { presence } from 'espalier/presence';
 import { createPubSub } from 'espalier/pubsub';
 import { memoryFiles } from 'espalier/sources';
 import express from 'express';
@@ -33,7 +34,7 @@ const events = createPubSub<Events>({
   history: {},
   onError: report,
 });
-const graphql = graphqlHTTP(createSchema(store, events), {
+const graphql = graphqlHTTP(createSchema(store, events, presence(events)), {
   cursors: { key: CURSOR_KEY },
   uploads: { maxFileBytes: 10 * 1024 * 1024, maxFiles: 1 },
 });

@@ -47,6 +47,10 @@ DECLARE
   is_shown jsonb;
   change text;
 BEGIN
+  -- With another level, it would not see what others commit while it waits.
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'presence needs READ COMMITTED' USING ERRCODE = '40001';
+  END IF;
   PERFORM pg_advisory_xact_lock(hashtext('{schema}.presence'), hashtext(name));
   now_ms := ${NOW} / 1000;
   SELECT * INTO known FROM "{schema}".processes p WHERE p.channel = name AND p.process = own;

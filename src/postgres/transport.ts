@@ -211,7 +211,6 @@ export class PostgresTransport implements EventTransport {
     const own = [channel, process, expected, version, lifetime, grace, isFull];
     const values = [...own, members.map(([id]) => id), members.map(([, data]) => data ?? null)];
     const { pool, commandTimeout } = this.#settings;
-    // A transaction, because another default of the session would hide what other processes commit while it waits.
     const updated = this.#lastUpdate.then(async () => {
       await this.#prepared.confirmed;
       if (this.#isClosed) throw new Error('The pubsub was closed');
