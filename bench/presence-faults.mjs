@@ -172,7 +172,7 @@ class Driver {
   }
 
   act() {
-    const worker = pick(this.workers);
+    const worker = pick(this.workers.filter(({ child }) => child.connected));
     const own = [...this.tabs].filter(([, { index }]) => index === worker.index);
     const action = random(10);
     if (action < 4 || own.length === 0) {

@@ -40,6 +40,7 @@ CREATE OR REPLACE FUNCTION "{schema}".presence(
 DECLARE
   known "{schema}".processes;
   now_ms bigint;
+  revived boolean;
   dead text[];
   touched text[];
   was jsonb;
@@ -54,7 +55,9 @@ BEGIN
   PERFORM pg_advisory_xact_lock(hashtext('{schema}.presence'), hashtext(name));
   now_ms := ${NOW} / 1000;
   SELECT * INTO known FROM "{schema}".processes p WHERE p.channel = name AND p.process = own;
-  IF coalesce(known.version, 0) <> expected AND NOT is_full THEN RETURN false; END IF;
+  revived := coalesce(now_ms - known.last > known.lifetime, false);
+  -- Others may have read without the members of a process that was silent for its lifetime: it names them again.
+  IF (coalesce(known.version, 0) <> expected OR revived) AND NOT is_full THEN RETURN false; END IF;
   IF known.process IS NULL THEN
     known.since := now_ms;
     known.before := 0;
@@ -68,7 +71,7 @@ BEGIN
     SELECT i.id FROM unnest(ids, texts) i(id, text) WHERE i.text IS NOT NULL
     UNION SELECT m.id FROM "{schema}".members m WHERE m.channel = name AND (
       m.process = own AND (is_full OR m.id = ANY(ids)) OR now_ms - known.since >= grace AND m.process = ANY(dead)));
-  was := ${shown('NOT m.process = ANY(dead)')};
+  was := ${shown('NOT m.process = ANY(dead) AND NOT (revived AND m.process = own)')};
   last_shown := ${shown('true')};
   DELETE FROM "{schema}".members m WHERE m.channel = name AND m.process = own AND m.id = ANY(touched)
     AND NOT EXISTS (SELECT 1 FROM unnest(ids, texts) i(id, text) WHERE i.id = m.id AND i.text IS NOT NULL);

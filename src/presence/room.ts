@@ -209,13 +209,9 @@ class Room<Data> {
     // While the connection is lost, the read rejects, and the confirmation would wait.
     if (place?.confirmed !== undefined) await Promise.race([place.confirmed, store.read(channel)]);
     await place?.confirmed;
+    // What the store does not have yet would have no event if it was taken back.
+    await place?.running;
     const found = newest(await store.read(channel), { own: this.#process, grace: ttl * GRACE });
-    const own = [...(place?.members ?? [])].map(([id, tabs]) => ({
-      id,
-      data: [...tabs.values()].at(-1) ?? '',
-    }));
-    // The store has those of this process as they were a moment ago.
-    for (const { id, data } of own) if (!found.has(id) || place?.changed.has(id)) found.set(id, data);
     return [...found].map(([id, data]) => ({ id, data: JSON.parse(data) as Data }));
   }
 
@@ -334,7 +330,7 @@ function newest(
   };
   const found = new Map<string, string>();
   for (const { id, process, data } of [...entries].sort((a, b) => a.stamp - b.stamp))
-    if (process !== own && !isGone(process)) found.set(id, data);
+    if (process === own || !isGone(process)) found.set(id, data);
   return found;
 }
 

@@ -18,24 +18,26 @@ local own, expected, version = ARGV[1], ARGV[4], ARGV[5]
 local lifetime, grace, full = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local dead, stored, since, before = {}, '0', now, 0
+local dead, stored, since, before, revived = {}, '0', now, 0, false
 local processes = redis.call('HGETALL', KEYS[4])
 for i = 1, #processes, 2 do
   local v, l, s, b, life = string.match(processes[i + 1], '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
   if processes[i] == own then
     stored, since, before = v, tonumber(s), tonumber(b)
     if now - l > grace then since, before = now, tonumber(l) end
+    revived = now - l > tonumber(life)
   elseif now - l > tonumber(life) then
     dead[processes[i]] = true
   end
 end
-if stored ~= expected and not full then return 0 end
+-- Others may have read without the members of a process that was silent for its lifetime: it names them again.
+if (stored ~= expected or revived) and not full then return 0 end
 local joined, left = {}, {}
 local function shown(entry, lives)
   local best, from
   for process, each in pairs(entry) do
     local newer = not best or each[1] > best[1] or (each[1] == best[1] and process > from)
-    if newer and not (lives and dead[process]) then best, from = each, process end
+    if newer and not (lives and (dead[process] or revived and process == own)) then best, from = each, process end
   end
   return best and best[2]
 end
@@ -59,7 +61,7 @@ for i = 9, #ARGV, 2 do
   listed[id] = true
   if data == '' then
     if entry[own] then alter(id, entry, removeOwn) end
-  elseif not (entry[own] and entry[own][2] == data) then
+  elseif revived or not (entry[own] and entry[own][2] == data) then
     alter(id, entry, function(each) each[own] = {now, data} end)
   end
 end
