@@ -92,7 +92,7 @@ export function createSchema(store: Store, events: PubSub<Events>, room: Presenc
           // Many visitors who come at once cost each of them one count.
           return map(latest(changes, '250ms'), visitors);
         },
-        resolve: (count: number) => count,
+        resolve: (count) => count,
       },
     },
   });

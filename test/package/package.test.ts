@@ -18,6 +18,7 @@ const SUBPATHS = [
   'auth',
   'mcp',
   'postgres',
+  'presence',
 ];
 const KIB = 1024;
 /**
@@ -39,6 +40,7 @@ const BUDGETS = {
   auth: 960,
   mcp: 1000,
   postgres: 134,
+  presence: 150,
   client: 2,
 };
 

@@ -112,7 +112,7 @@ it('latest passes the error of its key function on', async () => {
 
 it.each([
   ['a time that is none', () => latest(prices(), 'soon')],
-  ['a key that is no function', () => latest(prices(), 10, Reflect.get({ key: 'name' }, 'key'))],
+  ['a key that is no function', () => latest(prices(), 10, nameOf.name as never)],
   ['no stream', () => latest(Reflect.get({}, 'stream'), 10)],
 ])('latest throws a TypeError for %s', (_, call) => {
   expect(call).toThrow(expect.objectContaining({ name: 'TypeError', code: 'ERR_OPTION' }));
