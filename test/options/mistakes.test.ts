@@ -79,12 +79,13 @@ const targets = optionsOf(attachSubscriptions, http.createServer());
 const server = optionsOf(createServer, express());
 const events = createPubSub();
 const room = presence(events);
+const done = async () => undefined;
 const transportOf = () => ({
   open: empty,
-  publish: empty,
-  subscribe: empty,
+  publish: done,
+  subscribe: done,
   unsubscribe: empty,
-  close: empty,
+  close: done,
 });
 const pool = {
   query: async () => ({ rows: [] }),

@@ -31,7 +31,7 @@ const BUDGETS = {
   graphql: 960,
   subscriptions: 960,
   server: 128,
-  pubsub: 220,
+  pubsub: 232,
   sources: 360,
   testing: 150,
   otel: 128,
@@ -39,7 +39,7 @@ const BUDGETS = {
   cache: 150,
   auth: 960,
   mcp: 1000,
-  postgres: 134,
+  postgres: 142,
   presence: 150,
   client: 2,
 };
