@@ -13,7 +13,7 @@ const list = (data: string, condition: string): string => `coalesce((
     SELECT string_agg('{"id":' || to_json(t.id)::text || ',"data":' || (${data} ->> t.id) || '}', ',')
     FROM unnest(touched) t(id) WHERE ${data} ->> t.id IS NOT NULL AND ${condition}), '')`;
 
-// Times are milliseconds since 1970. A process whose updates were interrupted removes no other one for the time of `grace`: if
+// Times are milliseconds since 1970. A process whose updates were interrupted removes no other one for its lifetime: if
 // PostgreSQL was stopped, all were cut off.
 const PRESENCE = `
 CREATE TABLE IF NOT EXISTS "{schema}".members (
@@ -70,7 +70,7 @@ BEGIN
   touched := ARRAY(
     SELECT i.id FROM unnest(ids, texts) i(id, text) WHERE i.text IS NOT NULL
     UNION SELECT m.id FROM "{schema}".members m WHERE m.channel = name AND (
-      m.process = own AND (is_full OR m.id = ANY(ids)) OR now_ms - known.since >= grace AND m.process = ANY(dead)));
+      m.process = own AND (is_full OR m.id = ANY(ids)) OR lives > 0 AND now_ms - known.since >= lives AND m.process = ANY(dead)));
   was := ${shown('NOT m.process = ANY(dead) AND NOT (revived AND m.process = own)')};
   last_shown := ${shown('true')};
   DELETE FROM "{schema}".members m WHERE m.channel = name AND m.process = own AND m.id = ANY(touched)
@@ -79,7 +79,7 @@ BEGIN
   SELECT name, i.id, own, i.text, now_ms FROM unnest(ids, texts) i(id, text) WHERE i.text IS NOT NULL
   ON CONFLICT (channel, id, process) DO UPDATE SET data = excluded.data, stamp = excluded.stamp
   WHERE m.data <> excluded.data;
-  IF now_ms - known.since >= grace AND dead <> '{}' THEN
+  IF lives > 0 AND now_ms - known.since >= lives AND dead <> '{}' THEN
     DELETE FROM "{schema}".members m WHERE m.channel = name AND m.process = ANY(dead);
     DELETE FROM "{schema}".processes p WHERE p.channel = name AND p.process = ANY(dead);
   END IF;

@@ -29,7 +29,8 @@ interface Settings {
 const RULES: Rules<Settings> = { ttl: delay(30_000) };
 
 // Shares of the ttl. A process writes each `BEAT`, and counts as dead after `LIFETIME`: another one notices it in a `BEAT` and
-// a `TICK` more, before the ttl has passed. After a silence of `GRACE` it may have been cut off together with all others.
+// a `TICK` more, before the ttl has passed. After a silence of `GRACE` it may have been cut off together with all others, and
+// judges them after a `LIFETIME`.
 const TICK = 0.04;
 const BEAT = 0.2;
 const LIFETIME = 0.7;
@@ -339,5 +340,5 @@ function lastHeard(own: PresenceProcess | undefined, now: number, grace: number)
   if (own === undefined) return now;
   if (now - own.last > grace) return own.last;
   // Before the first interruption there was none.
-  return now - own.since < grace && own.before > 0 ? own.before : now;
+  return now - own.since < own.lifetime && own.before > 0 ? own.before : now;
 }

@@ -10,8 +10,8 @@ export interface PresenceUpdate {
   /** The milliseconds after which the process counts as dead. 0 if it neither has members nor watches any more. */
   readonly lifetime: number;
   /**
-   * The milliseconds of silence after which the process has been cut off, and those in which it then judges no other one:
-   * they may have been cut off too.
+   * The milliseconds of silence after which the process has been cut off. For a lifetime it then judges no other one: they
+   * may have been cut off too.
    */
   readonly grace: number;
   /** Whether `members` are all of the process. */

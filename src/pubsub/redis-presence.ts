@@ -10,7 +10,7 @@ const presenceKeys = (channel: string): [string, string] => [
   `{${channel}}:processes`,
 ];
 
-// A process whose updates were interrupted removes no other one for the time of `grace`: if Redis was stopped, all were cut
+// A process whose updates were interrupted removes no other one for its lifetime: if Redis was stopped, all were cut
 // off. KEYS[3]: members, KEYS[4]: processes. ARGV: the process, the channel, the id of a start, the expected and the next
 // version, the lifetime, the grace, whether the members are all; then pairs of an id and its data, empty for those who left.
 const UPDATE = `
@@ -65,7 +65,7 @@ for i = 9, #ARGV, 2 do
     alter(id, entry, function(each) each[own] = {now, data} end)
   end
 end
-local sweeps = next(dead) and now - since >= grace
+local sweeps = next(dead) and lifetime > 0 and now - since >= lifetime
 if full or sweeps then
   local all = redis.call('HGETALL', KEYS[3])
   for i = 1, #all, 2 do
