@@ -23,6 +23,8 @@ const GROUPS = [
     name: 'lib/graphql',
     test: /[\\/]src[\\/](auth|cache|compress|core|cost|cursors|engine|execution|graphiql|graphql|idempotency|live|streams|usage)[\\/]|[\\/]src[\\/]uploads[\\/](receive|scalar)\.ts/,
   },
+  // What espalier/pubsub and espalier/presence share.
+  { name: 'lib/streams', test: /[\\/]src[\\/]pubsub[\\/]derived\.ts/ },
   // What espalier/pubsub and espalier/postgres share.
   { name: 'lib/pubsub', test: /[\\/]src[\\/]pubsub[\\/](history|transport)\.ts/ },
 ];

@@ -53,6 +53,7 @@ const PARTS = [
       ['Many subscribers', 'subscription-sharing.md'],
       ['Other WebSockets', 'other-websockets.md'],
       ['Scaling out', 'scaling.md'],
+      ['Who is there', 'presence.md'],
       ['Connect to Redis', 'redis.md'],
       ['Engines for events', 'events.md'],
       ['Event history', 'history.md'],

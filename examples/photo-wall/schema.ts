@@ -1,6 +1,7 @@
 import type { UploadedFile } from 'espalier';
 import { Upload } from 'espalier';
-import type { PubSub } from 'espalier/pubsub';
+import type { Presence } from 'espalier/presence';
+import { latest, map, type PubSub } from 'espalier/pubsub';
 import { signUrl } from 'espalier/static';
 import {
   GraphQLError,
@@ -51,8 +52,14 @@ const photoType = (keys: string) =>
   });
 
 /** The API of the wall. */
-export function createSchema(store: Store, events: PubSub<Events>, keys: string): GraphQLSchema {
+export function createSchema(
+  store: Store,
+  events: PubSub<Events>,
+  { room, keys }: { readonly room: Presence<null>; readonly keys: string },
+): GraphQLSchema {
   const PhotoType = photoType(keys);
+  const visitors = async (): Promise<number> => (await room.members('wall')).length;
+
   const query = new GraphQLObjectType({
     name: 'Query',
     fields: {
@@ -62,6 +69,7 @@ export function createSchema(store: Store, events: PubSub<Events>, keys: string)
         args: { first: { type: required.int, defaultValue: 60 }, before: { type: GraphQLID } },
         resolve: (_root, { first, before }) => store.list(Math.max(0, Math.min(first, MAX_PAGE)), before),
       },
+      visitors: { type: required.int, description: 'Who is looking at the wall.', resolve: visitors },
     },
   });
 
@@ -84,6 +92,19 @@ export function createSchema(store: Store, events: PubSub<Events>, keys: string)
         type: new GraphQLNonNull(PhotoType),
         subscribe: () => events.subscribe('photoAdded'),
         resolve: (photo: Photo) => photo,
+      },
+      visitors: {
+        type: required.int,
+        description: 'Counts a visitor, with all of its tabs, for as long as it is subscribed.',
+        args: { id: { type: required.id } },
+        subscribe: (_root, { id }: { id: string }) => {
+          // The wall has no login: anyone may choose an id.
+          if (!/^[\w-]{1,64}$/.test(id)) throw new GraphQLError('An id has 1 to 64 letters, digits, _ and -');
+          const changes = room.during('wall', { id, data: null }, room.changes('wall'));
+          // Many visitors who come at once cost each of them one count.
+          return map(latest(changes, '250ms'), visitors);
+        },
+        resolve: (count) => count,
       },
     },
   });

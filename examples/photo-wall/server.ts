@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
+import { presence } from 'espalier/presence';
 import { createPubSub } from 'espalier/pubsub';
 import { memoryFiles } from 'espalier/sources';
 import { receiveFiles } from 'espalier/uploads';
@@ -38,7 +39,8 @@ const events = createPubSub<Events>({
   onError: report,
 });
 const MAX_BYTES = 10 * 1024 * 1024;
-const graphql = graphqlHTTP(createSchema(store, events, LINK_KEY), {
+const schema = createSchema(store, events, { room: presence(events), keys: LINK_KEY });
+const graphql = graphqlHTTP(schema, {
   cursors: { key: CURSOR_KEY },
   uploads: { maxFileBytes: MAX_BYTES, maxFiles: 1 },
 });

@@ -43,6 +43,11 @@ export const PUBSUB_OPTIONS: OptionScope = {
   example: "{ redis: 'redis://localhost:6379' }",
 };
 export const HISTORY_OPTIONS: OptionScope = { name: 'createPubSub', page: 'scaling', within: 'history' };
+export const PRESENCE_OPTIONS: OptionScope = {
+  name: 'presence',
+  page: 'presence',
+  example: "{ ttl: '30s' }",
+};
 export const MCP_OPTIONS: OptionScope = { name: 'mcp', page: 'mcp' };
 export const POSTGRES_OPTIONS: OptionScope = { name: 'postgres', page: 'events' };
 export const POSTGRES_HISTORY: OptionScope = { ...POSTGRES_OPTIONS, within: 'history' };

@@ -27,6 +27,7 @@ const PAGES: Record<string, string> = {
   inspect: 'inspect',
   mcp: 'mcp',
   pubsub: 'scaling',
+  presence: 'presence',
   cursors: 'resume',
 };
 

@@ -10,7 +10,8 @@ import { graphqlHTTP, Method } from '../../middleware/graphql.ts';
 import { inspect } from '../../middleware/inspect.ts';
 import { EspalierInstrumentation } from '../../middleware/otel.ts';
 import { migration, postgres } from '../../middleware/postgres.ts';
-import { createPubSub, filter, map, merge } from '../../middleware/pubsub.ts';
+import { presence } from '../../middleware/presence.ts';
+import { createPubSub, filter, latest, map, merge } from '../../middleware/pubsub.ts';
 import { createServer } from '../../middleware/server.ts';
 import { memoryFiles } from '../../middleware/sources.ts';
 import { signUrl, staticFiles } from '../../middleware/static.ts';
@@ -78,6 +79,15 @@ const sockets = optionsOf(attachSubscriptions, http.createServer(), handler);
 const targets = optionsOf(attachSubscriptions, http.createServer());
 const server = optionsOf(createServer, express());
 const events = createPubSub();
+const room = presence(events);
+const done = async () => undefined;
+const transportOf = () => ({
+  open: empty,
+  publish: done,
+  subscribe: done,
+  unsubscribe: empty,
+  close: done,
+});
 const pool = {
   query: async () => ({ rows: [] }),
   connect: () => Promise.reject(new Error()),
@@ -430,6 +440,15 @@ const FAMILIES = {
     ...calls(filter, [() => events.subscribe('tick'), () => true]),
     ...calls(map, [events.subscribe('tick')], [Promise.resolve(), () => 1]),
     ...calls(merge, [[events.subscribe('tick')]]),
+    ...calls(latest, [events.subscribe('tick'), 'soon'], [events.subscribe('tick'), 100, 'id']),
+  ],
+  'the arguments and options of presence': [
+    ...calls(presence, [], [{ redis: 'redis://localhost' }], [createPubSub({ transport: transportOf() })]),
+    ...optionsOf(presence, events)({ tll: '30s' }, { ttl: 0 }, '30s'),
+    ...calls(room.join, [{ id: 'ada' }], ['photo', 'ada'], ['photo', { id: '' }], ['photo', { id: 1 }]),
+    ...calls(room.during, ['photo', { id: 'a\0' }, events.subscribe('tick')], ['photo', { id: 'ada' }]),
+    ...calls(room.members, []),
+    ...calls(room.changes, [], ['photo', { afer: 'cursor' }]),
   ],
   'the arguments of the functions for tests, and of EspalierInstrumentation': [
     ...each(inject, undefined, schema, 'http://localhost'),

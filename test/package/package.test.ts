@@ -19,6 +19,7 @@ const SUBPATHS = [
   'auth',
   'mcp',
   'postgres',
+  'presence',
 ];
 const KIB = 1024;
 /**
@@ -31,7 +32,7 @@ const BUDGETS = {
   graphql: 960,
   subscriptions: 960,
   server: 128,
-  pubsub: 220,
+  pubsub: 232,
   sources: 360,
   uploads: 160,
   testing: 150,
@@ -40,7 +41,8 @@ const BUDGETS = {
   cache: 150,
   auth: 960,
   mcp: 1000,
-  postgres: 134,
+  postgres: 142,
+  presence: 150,
   client: 2,
 };
 
@@ -71,7 +73,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 describe('the tarball', () => {
   it('the tarball has the entries, their shared modules, their declarations and GraphiQL, and nothing else', () => {
     const names = ['index', ...SUBPATHS, 'client'];
-    const shared = ['http', 'static', 'server', 'graphql', 'cache', 'packages', 'pubsub'];
+    const shared = ['http', 'static', 'server', 'graphql', 'cache', 'packages', 'pubsub', 'streams'];
     const expected = ['mjs', 'cjs'].flatMap((extension) => [
       ...names.flatMap((name) => [`${name}.${extension}`, `${name}.d.${extension.replace('js', 'ts')}`]),
       ...shared.map((name) => `lib/${name}.${extension}`),
