@@ -16,6 +16,7 @@ const PARTS = [
       ['HTML pages', 'pages.md'],
       ['Assets of earlier builds', 'deployments.md'],
       ['Markdown, AVIF, WebP', 'variants.md'],
+      ['Several sites on one server', 'static-sites.md'],
       ['Compressing files', 'static-compression.md'],
       ['Memory and other sources', 'static-sources.md'],
       ['Freshness and safety', 'static-freshness.md'],

@@ -61,13 +61,15 @@ export interface StaticFilesOptions {
   cleanUrls?: boolean | undefined;
   /**
    * Path of a file below the root that is sent with status 404 for page navigations that match no file, such
-   * as `'404.html'`. It has `Cache-Control: no-cache`. Other requests call `next`, see `fallthrough`.
+   * as `'404.html'`. It has `Cache-Control: no-cache`. Other requests call `next`, see `fallthrough`. `'nearest'`: the file
+   * `404.html` of the nearest folder above the path that has one.
    * @default none
    */
   notFound?: string | undefined;
   /**
    * Path of a file below the root that is sent with status 200 for page navigations that match no file, for
-   * single-page applications. Missing scripts, images and other assets stay a 404.
+   * single-page applications. Missing scripts, images and other assets stay a 404. `'nearest'`: the file `index.html` of the
+   * nearest folder above the path that has one, for several applications below one mount.
    * @default none
    */
   fallback?: string | undefined;

@@ -18,6 +18,7 @@ import {
 } from './cache.ts';
 import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
 import { Compressor } from './compress.ts';
+import type { Files } from './files.ts';
 import { KeptFiles } from './keep.ts';
 import { Listings } from './listing.ts';
 import { type LoadOptions, loadFile, stillResolves } from './load.ts';
@@ -40,6 +41,7 @@ import {
 import { type StreamPlan, sendFile } from './respond.ts';
 import { assertPages, isPermissionError, RootDirectory } from './root.ts';
 import type { SourceFiles } from './source.ts';
+import { existingFolders } from './tree.ts';
 import { selectVariant } from './variants.ts';
 
 /** Responds to one request, or calls `next`. */
@@ -77,7 +79,7 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
     maxRunning: isDirectory ? MAX_CHECKS_IN_POOL : Number.POSITIVE_INFINITY,
   });
   const sender = isDirectory ? new DiskSender(breaker, new BufferPool(READ_BUFFER_BYTES)) : files;
-  return createCacheHandler({ settings, cache, checker, etags, sender, load, pages, keep, listings });
+  return createCacheHandler({ settings, files, cache, checker, etags, sender, load, pages, keep, listings });
 }
 
 function keepFor(files: RootDirectory | SourceFiles, settings: StaticSettings): KeptFiles | undefined {
@@ -150,6 +152,7 @@ function acceptPath(request: RequestTriple, settings: StaticSettings): string | 
 /** The state that all requests of one middleware share. */
 interface ServeContext {
   readonly settings: StaticSettings;
+  readonly files: Files;
   readonly cache: FileCache;
   readonly checker: Coalescer;
   readonly etags: BackgroundEtags;
@@ -159,6 +162,12 @@ interface ServeContext {
   readonly pages: Pages | undefined;
   readonly keep: KeptFiles | undefined;
   readonly listings: Listings | undefined;
+}
+
+/** A page that is sent in place of a missing file. */
+interface PageEntry {
+  readonly urlPath: string;
+  readonly status: 200 | 404;
 }
 
 /** A request that is served from the cache. The coalescer calls `onChecked` after it has checked the entry. */
@@ -181,6 +190,8 @@ class CachedRequest implements Waiter, FileRequest {
   retries = 0;
   /** Whether the ETag of the file was computed for this request. */
   hasWaitedForEtag = false;
+  /** The pages to try in place of a missing file, in order; undefined while the file itself is looked up. */
+  pages: PageEntry[] | undefined = undefined;
 
   constructor(
     req: ConnectRequest,
@@ -233,7 +244,7 @@ function respond(request: CachedRequest, error: unknown, result: LoadResult | un
   else if (result.kind === 'busy') sendUnavailable(request);
   else if (request.original !== undefined) sendOriginal(request, request.original);
   else if (result.kind === 'not-found') respondNotFound(request, result);
-  else if (request.context.settings.redirect) respondWithFolder(request);
+  else if (request.context.settings.redirect && request.pages === undefined) respondWithFolder(request);
   else respondNotFound(request, { reason: 'a directory' });
 }
 
@@ -263,7 +274,8 @@ function respondToError(request: CachedRequest, error: unknown): void {
 function respondNotFound(request: CachedRequest, cause: NotServed): void {
   const { listings } = request.context;
   const { urlPath } = request.entry;
-  if (listings === undefined || !urlPath.endsWith('/') || request.wasStarted) {
+  const isPage = request.pages !== undefined;
+  if (isPage || listings === undefined || !urlPath.endsWith('/') || request.wasStarted) {
     respondWithPage(request, cause);
     return;
   }
@@ -281,16 +293,18 @@ function respondNotFound(request: CachedRequest, cause: NotServed): void {
 
 /** Responds to page navigations with the fallback page, or with the page for 404 responses. */
 function respondWithPage(request: CachedRequest, cause: NotServed): void {
-  const { settings, cache, keep } = request.context;
+  const { settings, keep } = request.context;
   if (keep?.isMissingScript(request.entry.urlPath) && !request.wasStarted) {
     // A page of an earlier build asks for it. No other answer is right, and a cache must not keep this one.
     sendStatus(request, 404, { 'Cache-Control': 'no-store' });
     return;
   }
-  const { fallback, notFound } = settings;
-  const { urlPath } = request.entry;
-  const page = fallback !== undefined && urlPath !== fallback && mayBePage(urlPath) ? fallback : notFound;
-  if (page === undefined || page === urlPath || request.status === 404 || request.wasStarted) {
+  if (request.pages !== undefined) {
+    if (!tryPage(request)) passThrough(request, cause, settings);
+    return;
+  }
+  const kinds = pageKindsFor(request.entry.urlPath, settings);
+  if (kinds.length === 0 || request.wasStarted) {
     passThrough(request, cause, settings);
     return;
   }
@@ -301,11 +315,46 @@ function respondWithPage(request: CachedRequest, cause: NotServed): void {
     passThrough(request, cause, settings);
     return;
   }
-  if (page !== fallback) request.status = 404;
+  const proceed = (folders: readonly string[]): void => {
+    request.pages = kinds.flatMap((kind) => pagesOf(kind, folders, settings));
+    if (!isFinished(request.res) && !tryPage(request)) passThrough(request, cause, settings);
+  };
+  if (kinds.every((kind) => settings[kind] !== 'nearest')) proceed([]);
+  else
+    existingFolders(request.context.files, request.entry.urlPath).then(proceed, (error: unknown) => {
+      if (!isFinished(request.res)) respondToError(request, error);
+    });
+}
+
+type PageKind = 'fallback' | 'notFound';
+
+/** The pages that may be sent in place of a missing file. That of `fallback` is no answer to an asset. */
+function pageKindsFor(urlPath: string, settings: StaticSettings): readonly PageKind[] {
+  const kinds: PageKind[] = mayBePage(urlPath) ? ['fallback', 'notFound'] : ['notFound'];
+  return kinds.filter((kind) => settings[kind] !== undefined && settings[kind] !== urlPath);
+}
+
+/** @param folders - those above the path, the nearest first */
+function pagesOf(kind: PageKind, folders: readonly string[], settings: StaticSettings): PageEntry[] {
+  const page = settings[kind];
+  if (page === undefined) return [];
+  const status = kind === 'fallback' ? 200 : 404;
+  const name = kind === 'fallback' ? 'index.html' : '404.html';
+  const paths = page === 'nearest' ? folders.map((folder) => folder + name) : [page];
+  return paths.map((urlPath) => ({ urlPath, status }));
+}
+
+/** Looks up the next page; false if there is none. */
+function tryPage(request: CachedRequest): boolean {
+  const page = request.pages?.shift();
+  if (page === undefined) return false;
+  const { cache } = request.context;
+  request.status = page.status;
   request.mayVary = false;
-  const entry = cache.getOrCreate(page);
+  const entry = cache.getOrCreate(page.urlPath);
   cache.use(entry);
   lookUp(request, entry);
+  return true;
 }
 
 /** Passes exceptions, for example of `setHeaders`, to the application's error handlers. */

@@ -217,6 +217,7 @@ const isFileName = (value: unknown): boolean => isString(value) && /^[^/\\\0]+$/
 const isFileNames = isListOf(isFileName);
 const isRelativePath = (value: unknown): boolean =>
   isString(value) && value !== '' && !value.split(/[/\\]/).includes('..');
+const ACCEPTED_PAGE = "the path of a file below the root directory, or 'nearest'";
 const isCodingList = isListOf(isOneOf(...CODINGS));
 
 const RULES: Rules<ResolvedOptions> = {
@@ -226,9 +227,9 @@ const RULES: Rules<ResolvedOptions> = {
     isEither(isFileName, isFileNames, isOneOf(false)),
     'a file name, a list of file names, or false',
   ),
-  fallback: rule(undefined, isRelativePath, 'the path of a file below the root directory'),
+  fallback: rule(undefined, isRelativePath, ACCEPTED_PAGE),
   cleanUrls: flag(false),
-  notFound: rule(undefined, isRelativePath, 'the path of a file below the root directory'),
+  notFound: rule(undefined, isRelativePath, ACCEPTED_PAGE),
   fallthrough: flag(true),
   dotfiles: oneOf('ignore', 'deny', 'allow'),
   missing: oneOf('throw', 'allow'),
@@ -419,9 +420,9 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   readonly html: boolean;
   /** File names to try for `dir/`; empty when `html` or the option `index` is false. */
   readonly index: readonly string[];
-  /** URL path of the fallback page, with a leading slash. */
+  /** URL path of the fallback page, with a leading slash; `nearest` for the index page of the nearest folder. */
   readonly fallback: string | undefined;
-  /** URL path of the page for 404 responses, with a leading slash. */
+  /** URL path of the page for 404 responses, with a leading slash; `nearest` for `404.html` of the nearest folder. */
   readonly notFound: string | undefined;
   readonly followSymlinks: boolean;
   readonly etag: 'content' | 'stat' | 'none';
@@ -492,7 +493,7 @@ function mayBeImmutable({ cacheControl, immutable }: ResolvedOptions): boolean {
 }
 
 function toUrlPath(path: string | undefined): string | undefined {
-  return path === undefined ? undefined : `/${path.replace(/^\.?\/+/, '')}`;
+  return path === undefined || path === 'nearest' ? path : `/${path.replace(/^\.?\/+/, '')}`;
 }
 
 function resolveCacheOptions(given: false | StaticCacheOptions | undefined): CacheSettings {
