@@ -60,6 +60,13 @@ export interface StaticFilesOptions {
    */
   cleanUrls?: boolean | undefined;
   /**
+   * Whether each page has one URL, without `.html`. `'no-slash'`: `/guide` for `guide.html` and `guide/index.html`. `'slash'`:
+   * `/guide/` for both. The other spellings redirect (308) to it with their query: `/guide.html`, `/guide/index.html`, `//guide`,
+   * and `/guide/` or `/guide`. If both files exist, `/guide` is the first and `/guide/` the second. Implies `cleanUrls`.
+   * @default none: `/guide.html` and `/guide` send the same file
+   */
+  urls?: 'no-slash' | 'slash' | undefined;
+  /**
    * Path of a file below the root that is sent with status 404 for page navigations that match no file, such
    * as `'404.html'`. It has `Cache-Control: no-cache`. Other requests call `next`, see `fallthrough`. `'nearest'`: the file
    * `404.html` of the nearest folder above the path that has one.

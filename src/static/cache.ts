@@ -6,6 +6,7 @@ import { packages } from '../diagnostics/packages.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
 import type { CompressedCodings } from './compress.ts';
 import type { Dependency, NotFound } from './files.ts';
+import type { Moved } from './load.ts';
 import type { CacheSettings, StaticSettings } from './options.ts';
 import type { Page } from './pages.ts';
 import type { Representation } from './representation.ts';
@@ -49,7 +50,12 @@ function dropBodies({ uncompressed, precompressed }: LoadedFile): void {
 }
 
 /** The result of loading a URL path. `busy`: the file kept changing while it was read. */
-export type LoadResult = LoadedFile | { readonly kind: 'directory' } | { readonly kind: 'busy' } | NotFound;
+export type LoadResult =
+  | LoadedFile
+  | { readonly kind: 'directory' }
+  | { readonly kind: 'busy' }
+  | Moved
+  | NotFound;
 
 // Bytes of memory of a file without its bodies, and of one further coding, as measured with paths of 40
 // characters.

@@ -21,7 +21,7 @@ import { Compressor } from './compress.ts';
 import type { Files } from './files.ts';
 import { KeptFiles } from './keep.ts';
 import { Listings } from './listing.ts';
-import { type LoadOptions, loadFile, stillResolves } from './load.ts';
+import { type LoadOptions, loadFile, type Moved, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
 import { Pages } from './pages.ts';
 import { hasDotSegment, isNavigation, mayBePage, parseRequestPath, targetOf } from './path.ts';
@@ -33,6 +33,7 @@ import {
   type NotServed,
   passThrough,
   type RequestTriple,
+  redirectBelowMount,
   redirectToSlash,
   sendOutOfResources,
   sendStatus,
@@ -137,7 +138,10 @@ function refuseMethod(request: RequestTriple, settings: StaticSettings): void {
 /** Returns the decoded URL path below the mount; undefined when this function has responded or called `next`. */
 function acceptPath(request: RequestTriple, settings: StaticSettings): string | undefined {
   const parsed = parseRequestPath(targetOf(request.req), settings);
-  if ('refusal' in parsed) return void passThrough(request, parsed.refusal, settings);
+  if ('refusal' in parsed) {
+    if (settings.urls !== undefined && redirectToSingleSlashes(request, settings)) return undefined;
+    return void passThrough(request, parsed.refusal, settings);
+  }
   const { path } = parsed;
   if (settings.dotfiles !== 'allow' && hasDotSegment(path)) {
     const status = settings.dotfiles === 'deny' ? 403 : 404;
@@ -147,6 +151,14 @@ function acceptPath(request: RequestTriple, settings: StaticSettings): string | 
     return path === '/' && settings.redirect && redirectToSlash(request) ? undefined : path;
   }
   return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+}
+
+/** Redirects from a path with empty segments, such as `//a`, whether or not there is a file: a guard of `/a` then decides. */
+function redirectToSingleSlashes(request: RequestTriple, settings: StaticSettings): boolean {
+  const target = pathOf(targetOf(request.req));
+  const single = target.replace(/\/{2,}/g, '/');
+  const parsed = single === target ? undefined : parseRequestPath(single, settings);
+  return parsed !== undefined && 'path' in parsed && redirectBelowMount(request, parsed.path);
 }
 
 /** The state that all requests of one middleware share. */
@@ -242,10 +254,19 @@ function respond(request: CachedRequest, error: unknown, result: LoadResult | un
   else if (wasStarted && result.kind !== 'not-found') request.next(startedBeforeFile());
   else if (result.kind === 'file') respondWithFile(request, result);
   else if (result.kind === 'busy') sendUnavailable(request);
+  else if (result.kind === 'moved') respondMoved(request, result);
   else if (request.original !== undefined) sendOriginal(request, request.original);
   else if (result.kind === 'not-found') respondNotFound(request, result);
   else if (request.context.settings.redirect && request.pages === undefined) respondWithFolder(request);
   else respondNotFound(request, { reason: 'a directory' });
+}
+
+/** Redirects to the URL of a page. A page that was selected by other means than its URL is sent. */
+function respondMoved(request: CachedRequest, { to }: Moved): void {
+  const isAsked = request.pages === undefined && request.original === undefined;
+  if (isAsked && redirectBelowMount(request, to)) return;
+  if (++request.retries > MAX_RETRIES) sendUnavailable(request);
+  else lookUp(request, request.context.cache.getOrCreate(to));
 }
 
 /** Redirects to the folder. If the client has asked for one, middleware has removed its slash: then it is served here. */

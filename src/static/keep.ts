@@ -79,6 +79,7 @@ export class KeptFiles {
       extensions: [],
       index: [],
       cleanUrls: false,
+      urls: undefined,
       variants: [],
     };
     this.#refresh();

@@ -16,7 +16,7 @@ import { etagOfBytes } from './hash.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import type { Pages, RenderedPage } from './pages.ts';
-import { mayBePage } from './path.ts';
+import { mayBePage, segmentOf } from './path.ts';
 import { etagForCoding, type Metadata, Representation } from './representation.ts';
 import { isNotFoundError, isPermissionError, isStaleError } from './root.ts';
 import { findVariants } from './variants.ts';
@@ -171,7 +171,7 @@ async function contentOf(parts: Parts): Promise<Content> {
     const size = Number(snapshot.version.size);
     return { snapshot, size, dependencies: copies.dependencies, copies: copies.files, page: undefined };
   }
-  const page = await pages.render(found.filePath, snapshot.body);
+  const page = await pages.render(found.filePath, snapshot.body, settings.urls && found.urlPath);
   const { body, etag: contentEtag, dependencies } = page;
   const etag = settings.etag === 'none' ? undefined : contentEtag;
   // The time of the file does not change with the page. Its compressed copies are not copies of the page.
@@ -203,6 +203,7 @@ interface FoundFile {
   readonly path: string;
   /** The path below the root, with slashes: for `/dir/` it is `/dir/index.html`. */
   readonly filePath: string;
+  readonly urlPath: string;
   readonly version: FileVersion;
   /**
    * Paths that were tried before and do not lead to a file. When one of them changes, the URL path may lead
@@ -216,7 +217,7 @@ async function findFile(
   files: Files,
   urlPath: string,
   settings: StaticSettings,
-): Promise<FoundFile | { readonly kind: 'directory' } | NotFound> {
+): Promise<FoundFile | { readonly kind: 'directory' } | Moved | NotFound> {
   const dependencies: Dependency[] = [];
   let isDirectory = false;
   let reason = 'no such file';
@@ -226,7 +227,11 @@ async function findFile(
     const found = await files.stat(path, (error) => {
       lastError = error;
     });
-    if (found?.kind === 'file') return { kind: 'file', path, filePath, version: found.version, dependencies };
+    if (found?.kind === 'file') {
+      const to = await urlPathOf(files, filePath, urlPath, settings, dependencies);
+      if (to !== urlPath) return { kind: 'moved', to };
+      return { kind: 'file', path, filePath, urlPath, version: found.version, dependencies };
+    }
     dependencies.push({ path, version: found?.version });
     if (found === undefined) continue;
     reason = 'not a regular file';
@@ -242,9 +247,64 @@ async function findFile(
 
 /** Returns the paths to try for a URL path, in order. */
 function candidatesFor(urlPath: string, settings: StaticSettings): readonly string[] {
-  if (urlPath.endsWith('/')) return settings.index.map((name) => urlPath + name);
-  if (settings.extensions.length === 0 || !mayBePage(urlPath)) return [urlPath];
-  return [urlPath, ...settings.extensions.map((extension) => urlPath + extension)];
+  const { index, extensions, urls } = settings;
+  const isFolder = urlPath.endsWith('/');
+  const path = isFolder ? urlPath.slice(0, -1) : urlPath;
+  const ofFolder = index.map((name) => `${path}/${name}`);
+  if (isFolder && (urls === undefined || !mayBePage(path) || path === '')) return ofFolder;
+  if (!isFolder && (extensions.length === 0 || !mayBePage(path))) return [urlPath];
+  const pages = extensions.map((extension) => path + extension);
+  if (isFolder) return [...ofFolder, ...pages];
+  return urls === undefined ? [urlPath, ...pages] : [urlPath, ...pages, ...ofFolder];
+}
+
+/** A file that has another URL path, with the option `urls`. */
+export interface Moved {
+  readonly kind: 'moved';
+  readonly to: string;
+}
+
+/**
+ * The one URL path of a file with the option `urls`: that with or without a slash, unless another page has it. Adds the paths
+ * whose stat decided.
+ *
+ * @param urlPath - the path that has led to the file
+ */
+async function urlPathOf(
+  files: Files,
+  filePath: string,
+  urlPath: string,
+  settings: StaticSettings,
+  dependencies: Dependency[],
+): Promise<string> {
+  const { urls, index } = settings;
+  if (urls === undefined) return urlPath;
+  const name = segmentOf(filePath);
+  const stem = index.includes(name) ? filePath.slice(0, -name.length - 1) : filePath.replace(/\.html$/, '');
+  if (stem === filePath) return urlPath.endsWith('/') ? filePath : urlPath;
+  const choices = urls === 'slash' ? [`${stem}/`, stem] : [stem, `${stem}/`];
+  for (const choice of stem === '' ? ['/'] : choices) {
+    if (choice === urlPath || (await leadsTo(files, choice, filePath, settings, dependencies))) return choice;
+  }
+  return filePath;
+}
+
+/** Whether a file is the first of those that a URL path may lead to. */
+async function leadsTo(
+  files: Files,
+  urlPath: string,
+  filePath: string,
+  settings: StaticSettings,
+  dependencies: Dependency[],
+): Promise<boolean> {
+  for (const candidate of candidatesFor(urlPath, settings)) {
+    if (candidate === filePath) return true;
+    const path = files.pathOf(candidate);
+    const found = await files.stat(path);
+    dependencies.push({ path, version: found?.version });
+    if (found?.kind === 'file') return false;
+  }
+  return false;
 }
 
 /** Whether a folder has an index file. Skips the check if no extension can lead to another file. */

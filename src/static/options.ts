@@ -203,6 +203,7 @@ type WithoutDefault =
   | 'index'
   | 'fallback'
   | 'notFound'
+  | 'urls'
   | 'maxAge'
   | 'cache'
   | 'setHeaders';
@@ -229,6 +230,7 @@ const RULES: Rules<ResolvedOptions> = {
   ),
   fallback: rule(undefined, isRelativePath, ACCEPTED_PAGE),
   cleanUrls: flag(false),
+  urls: rule(undefined, isOneOf('no-slash', 'slash'), "'no-slash' or 'slash'"),
   notFound: rule(undefined, isRelativePath, ACCEPTED_PAGE),
   fallthrough: flag(true),
   dotfiles: oneOf('ignore', 'deny', 'allow'),
@@ -404,7 +406,7 @@ const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
 
 /** Options that stay as they are. */
 type Unchanged =
-  | 'cleanUrls'
+  | 'urls'
   | 'redirect'
   | 'fallthrough'
   | 'dotfiles'
@@ -418,6 +420,7 @@ type Unchanged =
 /** The options of `staticFiles` after checks, with defaults filled in. */
 export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged>> {
   readonly html: boolean;
+  readonly cleanUrls: boolean;
   /** File names to try for `dir/`; empty when `html` or the option `index` is false. */
   readonly index: readonly string[];
   /** URL path of the fallback page, with a leading slash; `nearest` for the index page of the nearest folder. */
@@ -450,13 +453,20 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
   const given = isBoolean(argument) ? { html: argument } : argument;
   assertCalled(STATIC_OPTIONS, given);
   const options = resolveOptions(STATIC_OPTIONS, given, RULES, REPLACED_OPTIONS);
-  const html = hasHtml(options);
+  if (options.urls !== undefined && !options.redirect)
+    throw optionError(
+      STATIC_OPTIONS,
+      'option "urls" redirects to the URL of a page, but "redirect" is false; remove one of them',
+    );
+  const cleanUrls = options.cleanUrls || options.urls !== undefined;
+  const html = cleanUrls || hasHtml(options);
   const named = [options.extensions || []].flat().map((extension) => `.${extension.replace(/^\./, '')}`);
   const cache = resolveCacheOptions(options.cache);
   const isLimited = options.cache !== false && options.cache?.maxFileBytes !== undefined;
   return {
     ...options,
     html,
+    cleanUrls,
     index: html ? [options.index ?? 'index.html'].flat().filter((name) => name !== false) : [],
     fallback: toUrlPath(options.fallback),
     notFound: toUrlPath(options.notFound),
@@ -464,7 +474,7 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     etag: options.etag === false ? 'none' : options.etag === 'stat' ? 'stat' : 'content',
     cacheControl: cacheControlFor(options),
     possibleHashes: POSSIBLE_HASHES.get(options.cacheControl),
-    extensions: options.cleanUrls ? [...new Set(['.html', ...named])] : named,
+    extensions: cleanUrls ? [...new Set(['.html', ...named])] : named,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
     compress: resolveCompressOptions(options.compress),
     pages: resolvePagesOptions(options.pages),
@@ -476,14 +486,14 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
 }
 
 /** Whether directories are pages. */
-function hasHtml({ html, cleanUrls, listing, index, fallback, notFound }: ResolvedOptions): boolean {
+function hasHtml({ html, listing, index, fallback, notFound }: ResolvedOptions): boolean {
   if (listing && html === false)
     throw optionError(
       STATIC_OPTIONS,
       'option "listing" lists directories, but "html" is false; remove the option "html"',
     );
   const hasPages = [index, fallback, notFound].some((page) => page !== undefined);
-  return cleanUrls || listing || (html ?? hasPages);
+  return listing || (html ?? hasPages);
 }
 
 /** Whether the `Cache-Control` of some file may be immutable. */

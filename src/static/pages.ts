@@ -80,8 +80,11 @@ export class Pages {
     return mediaTypeOf(path).startsWith('text/html');
   }
 
-  /** @param filePath - the path below the root */
-  async render(filePath: string, bytes: Buffer): Promise<RenderedPage> {
+  /**
+   * @param filePath - the path below the root
+   * @param urlPath - what its URLs are relative to
+   */
+  async render(filePath: string, bytes: Buffer, urlPath: string = filePath): Promise<RenderedPage> {
     const text = bytes.toString('utf8');
     const config = this.#configText();
     const parsed = await this.#parse(filePath, text, bytes);
@@ -96,8 +99,8 @@ export class Pages {
     const external: string[] = [];
     let modules: Readonly<Record<string, string>> = {};
     if (integrity) {
-      external.push(...(await this.#addIntegrity(filePath, parsed, edits, dependencies)));
-      modules = await this.#modulesOf(filePath, parsed, dependencies);
+      external.push(...(await this.#addIntegrity(urlPath, parsed, edits, dependencies)));
+      modules = await this.#modulesOf(urlPath, parsed, dependencies);
       external.push(...Object.values(modules).map((each) => `'${each}'`));
     }
     const nonce = !csp?.nonce ? '' : ` nonce="${this.placeholder}"`;

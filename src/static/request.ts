@@ -11,6 +11,7 @@ import {
   toError,
   writeReply,
 } from '../http/reply.ts';
+import { pathOf } from '../http/routing.ts';
 import { isObject } from '../options/rules.ts';
 import type { StaticSettings } from './options.ts';
 import { requestedPath, segmentOf } from './path.ts';
@@ -99,12 +100,41 @@ const SAFE_QUERY = /^\?[\x21-\x7e]*$/;
  * segment, so it cannot lead to another host, whatever the request line contains.
  */
 export function redirectToSlash(request: Pick<RequestTriple, 'req' | 'res'>): boolean {
-  const { url = '', originalUrl = url } = request.req;
   const segment = segmentOf(requestedPath(request.req));
   if (/^\.{0,2}$/.test(segment)) return false;
+  sendStatus(request, 301, { Location: `./${encodeURIComponent(segment)}/${queryOf(request.req)}` });
+  return true;
+}
+
+/** The query that the client sent, with its question mark; empty if it is none that a header can have. */
+function queryOf({ url = '', originalUrl = url }: ConnectRequest): string {
   const query = originalUrl.includes('?') ? originalUrl.slice(originalUrl.indexOf('?')) : '';
-  const location = `./${encodeURIComponent(segment)}/${SAFE_QUERY.test(query) ? query : ''}`;
-  sendStatus(request, 301, { Location: location });
+  return SAFE_QUERY.test(query) ? query : '';
+}
+
+// Folders of a path that a redirect leads out of: a longer reference could exceed the limits of clients.
+const MAX_LEVELS = 64;
+
+/**
+ * A reference from the requested path to a path below the mount. It is relative, so that it is right behind every proxy and leads
+ * to no other host. Undefined if middleware has given the request another path.
+ */
+function referenceTo(urlPath: string, { url = '', originalUrl = url }: ConnectRequest): string | undefined {
+  const below = pathOf(url);
+  const levels = below.split('/').length - 2;
+  if (!pathOf(originalUrl).endsWith(below) || levels < 0 || levels > MAX_LEVELS) return undefined;
+  const target = urlPath.slice(1).split('/').map(encodeURIComponent).join('/');
+  return (levels === 0 ? './' : '../'.repeat(levels)) + target;
+}
+
+/**
+ * Redirects to another path below the mount, with the query of the request. A browser must ask again: it would keep the redirect
+ * after the site has turned it around.
+ */
+export function redirectBelowMount(request: Pick<RequestTriple, 'req' | 'res'>, urlPath: string): boolean {
+  const reference = referenceTo(urlPath, request.req);
+  if (reference === undefined) return false;
+  sendStatus(request, 308, { Location: reference + queryOf(request.req), 'Cache-Control': 'no-cache' });
   return true;
 }
 
