@@ -1,6 +1,22 @@
 import type { Stats } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ByteSize, Duration, Hook } from './connect.ts';
+import type { ByteSize, ConnectRequest, Duration, Hook, MaybePromise, NextFunction } from './connect.ts';
+
+/** The middleware that `staticFiles` returns. It is a request listener of `node:http` too. */
+export interface StaticFilesHandler {
+  (req: IncomingMessage, res: ServerResponse, next?: NextFunction): void;
+  /**
+   * Lets go its caches and timers. Responses that have begun continue, and later requests call `next`. A middleware that lives
+   * as long as its process need not be closed.
+   */
+  close(): void;
+}
+
+/**
+ * Chooses the directory of a request: a path below `roots.parent`, absolute or relative to it. `undefined`, or any other place,
+ * matches no file. The parameter may be declared as Express's `Request`.
+ */
+export type RootChooser = Hook<[request: ConnectRequest], MaybePromise<string | URL | undefined>>;
 
 /** Limits of the memory cache of one `staticFiles` middleware. */
 export interface StaticCacheOptions {
@@ -176,6 +192,11 @@ export interface StaticFilesOptions {
    */
   keep?: KeepOptions | undefined;
   /**
+   * Where the directories are that a function in place of `dir` chooses for each request.
+   * @default none; required with a function
+   */
+  roots?: RootsOptions | undefined;
+  /**
    * Whether a directory without an index file is listed: as a page, or as JSON for clients that prefer it. The list has what
    * requests can reach, at most 1000 entries. Everybody who can reach the directory can read it. Implies `html`.
    * @default false
@@ -199,6 +220,17 @@ export interface StaticFilesOptions {
    * @default none
    */
   setHeaders?: Hook<[res: ServerResponse, path: string, stat: Stats], void> | undefined;
+}
+
+/** The directories that a function chooses. */
+export interface RootsOptions {
+  /** The directory that contains all of them. No name leads out of it, whatever it was made of. It must exist. */
+  parent: string | URL;
+  /**
+   * The number of directories whose files are cached at the same time. The least recently requested ones are let go first.
+   * @default 100
+   */
+  max?: number | undefined;
 }
 
 /** Copies of immutable files that outlive their build. */

@@ -75,6 +75,7 @@ const USES_UNTIL_LARGE_BODY = 8;
 export class FileCache {
   readonly #budget: MemoryBudget;
   readonly #entries = new Map<string, CacheEntry>();
+  #isClosed = false;
 
   constructor(budget: MemoryBudget) {
     this.#budget = budget;
@@ -99,6 +100,7 @@ export class FileCache {
 
   set(entry: CacheEntry, file: LoadedFile): void {
     this.invalidate(entry);
+    if (this.#isClosed) return;
     entry.file = file;
     this.#budget.add(entry, FILE_BYTES + CODING_BYTES * file.precompressed.length);
     const bytes = bodyBytesOf(file);
@@ -119,6 +121,12 @@ export class FileCache {
   evict(entry: CacheEntry): void {
     this.invalidate(entry);
     this.release(entry);
+  }
+
+  /** Returns the memory of all files. Requests that are being answered continue without a cache. */
+  close(): void {
+    this.#isClosed = true;
+    for (const entry of this.#entries.values()) this.evict(entry);
   }
 
   /** Deletes an entry that has no file and no waiting requests. */

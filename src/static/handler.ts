@@ -14,6 +14,7 @@ import {
   FileCache,
   type LoadedFile,
   type LoadResult,
+  type MemoryBudget,
   type Waiter,
 } from './cache.ts';
 import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
@@ -45,22 +46,47 @@ import type { SourceFiles } from './source.ts';
 import { existingFolders } from './tree.ts';
 import { selectVariant } from './variants.ts';
 
-/** Responds to one request, or calls `next`. */
-type StaticHandler = (req: ConnectRequest, res: ServerResponse, next: NextFunction) => void;
+/** Serves the files of one directory or source, or of several. */
+export interface StaticHandler {
+  /** Responds to one request, or calls `next`. */
+  handle(req: ConnectRequest, res: ServerResponse, next: NextFunction): void;
+  /** Lets go what it holds. Requests that it is answering continue. */
+  close(): void;
+}
+
+/** What all directories of one middleware share, whose limits are those of the middleware. */
+export interface Shared {
+  readonly budget: MemoryBudget;
+  readonly compressor: Compressor | undefined;
+  readonly breaker: CircuitBreaker;
+  readonly sender: DiskSender;
+}
+
+export function sharedBy({ cache, compress }: StaticSettings): Shared {
+  const breaker = new CircuitBreaker();
+  return {
+    budget: budgetFor(cache),
+    compressor: compress && new Compressor(compress),
+    breaker,
+    sender: new DiskSender(breaker, new BufferPool(READ_BUFFER_BYTES)),
+  };
+}
 
 // Bytes of read buffers for all streamed responses of one middleware.
 const READ_BUFFER_BYTES = 32 << 20;
 // Simultaneous checks in the thread pool. More would delay the application's own DNS and file operations.
 const MAX_CHECKS_IN_POOL = 16;
 
-/** Creates the handler of a `staticFiles` middleware. */
-export function createHandler(files: RootDirectory | SourceFiles, settings: StaticSettings): StaticHandler {
+/** Creates the handler of a directory or source. */
+export function createHandler(
+  files: RootDirectory | SourceFiles,
+  settings: StaticSettings,
+  { budget, compressor, breaker, sender: diskSender }: Shared = sharedBy(settings),
+): StaticHandler {
   const isDirectory = files instanceof RootDirectory;
   if (settings.missing === 'throw' && isDirectory) assertPages(files, settings);
   else if (!isDirectory && settings.missing === 'allow') throw needsDirectory('missing');
-  const cache = new FileCache(budgetFor(settings.cache));
-  const compressor = settings.compress && new Compressor(settings.compress);
-  const breaker = new CircuitBreaker();
+  const cache = new FileCache(budget);
   const etags = new BackgroundEtags(settings);
   const pages = settings.pages && new Pages(settings.pages, files, settings);
   const keep = keepFor(files, settings);
@@ -79,8 +105,24 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
     onCached: (entry, file) => etags.add(entry, file),
     maxRunning: isDirectory ? MAX_CHECKS_IN_POOL : Number.POSITIVE_INFINITY,
   });
-  const sender = isDirectory ? new DiskSender(breaker, new BufferPool(READ_BUFFER_BYTES)) : files;
-  return createCacheHandler({ settings, files, cache, checker, etags, sender, load, pages, keep, listings });
+  const sender = isDirectory ? diskSender : files;
+  const handle = createCacheHandler({
+    settings,
+    files,
+    cache,
+    checker,
+    etags,
+    sender,
+    load,
+    pages,
+    keep,
+    listings,
+  });
+  const close = (): void => {
+    cache.close();
+    keep?.close();
+  };
+  return { handle, close };
 }
 
 function keepFor(files: RootDirectory | SourceFiles, settings: StaticSettings): KeptFiles | undefined {
@@ -96,7 +138,7 @@ const needsDirectory = (option: string): TypeError =>
   );
 
 /** Creates a handler for the files of a directory or source: it serves those in the cache of the context. */
-function createCacheHandler(context: ServeContext): StaticHandler {
+function createCacheHandler(context: ServeContext): StaticHandler['handle'] {
   const { settings, cache, pages } = context;
   packages.etag();
   packages.send();

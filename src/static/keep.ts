@@ -51,6 +51,7 @@ export class KeptFiles {
   #isScanPlanned = false;
   #sweptAt = Number.NEGATIVE_INFINITY;
   #bytes = 0;
+  readonly #timer: NodeJS.Timeout;
 
   constructor(settings: KeepSettings, build: RootDirectory, statics: StaticSettings) {
     const { directory } = settings;
@@ -89,6 +90,11 @@ export class KeptFiles {
       if (kept === undefined) clearInterval(timer);
       else kept.#refresh();
     }, DAY / 2).unref();
+    this.#timer = timer;
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
   }
 
   /** Also notes that the files of this build are still in use. */

@@ -8,6 +8,7 @@ import type {
   PagePolicyOptions,
   PagesOptions,
   Precompressed,
+  RootsOptions,
   StaticCacheOptions,
   StaticFilesOptions,
   Variant,
@@ -25,11 +26,13 @@ import {
   isObject,
   isOneOf,
   isPath,
+  isPathOrUrl,
   isString,
   type OptionScope,
   oneOf,
   optionalFunction,
   optionError,
+  positive,
   type Rules,
   resolveOptions,
   rule,
@@ -198,6 +201,7 @@ export interface CacheSettings {
 /** Options whose default is not a value. */
 type WithoutDefault =
   | 'keep'
+  | 'roots'
   | 'pages'
   | 'html'
   | 'index'
@@ -265,6 +269,7 @@ const RULES: Rules<ResolvedOptions> = {
   pages: rule(undefined, isObject, 'an object with config, csp or integrity'),
   listing: flag(false),
   keep: rule(undefined, isObject, 'an object with directory, days or maxBytes'),
+  roots: rule(undefined, isObject, 'an object with parent or max'),
   variants: rule<readonly Variant[]>([], isListOf(isOneOf(...VARIANTS)), "a list of 'md', 'avif', 'webp'"),
   cache: rule(undefined, isEither(isOneOf(false), isObject), 'false, or an object'),
   setHeaders: optionalFunction(),
@@ -333,6 +338,25 @@ function resolveKeepOptions(given: KeepOptions | undefined, hasImmutable: boolea
       'option "keep" keeps immutable files only, and none is; set "immutable" to a pattern such as /^\\/assets\\//',
     );
   return { directory: resolve(directory), days, maxBytes };
+}
+
+/** The option `roots` after checks. */
+export interface RootsSettings {
+  readonly parent: string | URL;
+  readonly max: number;
+}
+
+const ROOTS_SCOPE = { ...STATIC_OPTIONS, page: 'static-sites', within: 'roots' };
+const ROOTS_RULES: Rules<Omit<RootsSettings, 'parent'> & { readonly parent: string | URL | undefined }> = {
+  parent: rule<string | URL | undefined>(undefined, isPathOrUrl, 'the path of a directory'),
+  max: positive(100),
+};
+
+function resolveRootsOptions(given: RootsOptions | undefined): RootsSettings | undefined {
+  if (given === undefined) return undefined;
+  const { parent, max } = resolveOptions(ROOTS_SCOPE, given, ROOTS_RULES);
+  if (parent === undefined) throw wrongOption(ROOTS_SCOPE, 'parent', parent, 'the path of a directory');
+  return { parent, max };
 }
 
 /** The option `pages` after checks. */
@@ -438,6 +462,7 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   readonly compress: CompressSettings | undefined;
   readonly pages: PageSettings | undefined;
   readonly keep: KeepSettings | undefined;
+  readonly roots: RootsSettings | undefined;
   readonly cache: CacheSettings;
   /** Whether to refuse names that Windows maps to another file or to a device. */
   readonly rejectWindowsNames: boolean;
@@ -478,6 +503,7 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
     compress: resolveCompressOptions(options.compress),
     pages: resolvePagesOptions(options.pages),
+    roots: resolveRootsOptions(options.roots),
     keep: resolveKeepOptions(options.keep, mayBeImmutable(options)),
     cache,
     rejectWindowsNames: process.platform === 'win32',

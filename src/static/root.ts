@@ -233,7 +233,7 @@ export function joinUrlPath(directory: string, urlPath: string, separator: strin
 }
 
 /** Appends a separator, except to the root of the file system, which ends with one. */
-function withSeparator(directory: string, separator: string = sep): string {
+export function withSeparator(directory: string, separator: string = sep): string {
   return directory.endsWith(separator) ? directory : directory + separator;
 }
 

@@ -33,6 +33,7 @@ const PAGES: Record<string, string> = {
 const PAGES_OF_OWNERS: Record<string, string> = {
   PagesOptions: 'pages',
   KeepOptions: 'deployments',
+  RootsOptions: 'static-sites',
   PagePolicyOptions: 'pages',
   PersistedQueryOptions: 'documents',
   DocumentsOptions: 'documents',

@@ -73,7 +73,13 @@ describe("fallback: 'nearest'", () => {
   it('a path of thousands of segments looks at no folder below the first that is missing', async () => {
     let stats = 0;
     const files = memoryFiles({ '/index.html': 'root' });
-    const counted = { ...files, stat: (path: string) => (stats++, files.stat(path)) };
+    const counted = {
+      ...files,
+      stat(path: string) {
+        stats++;
+        return files.stat(path);
+      },
+    };
     const port = await listen(bare(staticFiles(counted, { fallback: 'nearest' })));
     expect((await get(port, '/a'.repeat(5000), PAGE)).text).toBe('root');
     expect(stats).toBeLessThan(6);
