@@ -17,6 +17,7 @@ const PARTS = [
       ['Assets of earlier builds', 'deployments.md'],
       ['Markdown, AVIF, WebP', 'variants.md'],
       ['Several sites on one server', 'static-sites.md'],
+      ['Redirects and headers', 'static-rules.md'],
       ['Compressing files', 'static-compression.md'],
       ['Memory and other sources', 'static-sources.md'],
       ['Freshness and safety', 'static-freshness.md'],

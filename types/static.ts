@@ -192,6 +192,13 @@ export interface StaticFilesOptions {
    */
   keep?: KeepOptions | undefined;
   /**
+   * Redirects, rewrites and headers by path. `true`: from the files `_redirects` and `_headers` of the directory, in the format
+   * of Netlify and Cloudflare, which are read again when they change and cannot be requested. An object has the same lines. A
+   * mistake in a file becomes a warning with its line, and the last good rules stay in force; one in the option throws.
+   * @default false
+   */
+  rules?: boolean | StaticRulesOptions | undefined;
+  /**
    * Where the directories are that a function in place of `dir` chooses for each request.
    * @default none; required with a function
    */
@@ -220,6 +227,20 @@ export interface StaticFilesOptions {
    * @default none
    */
   setHeaders?: Hook<[res: ServerResponse, path: string, stat: Stats], void> | undefined;
+}
+
+/** Rules in the option instead of files. */
+export interface StaticRulesOptions {
+  /**
+   * Lines such as `/old/* /new/:splat 301`.
+   * @default none
+   */
+  redirects?: string | undefined;
+  /**
+   * Paths, each with indented lines such as `X-Frame-Options: DENY` below it.
+   * @default none
+   */
+  headers?: string | undefined;
 }
 
 /** The directories that a function chooses. */
@@ -286,6 +307,12 @@ export interface PagePolicyOptions {
    * @default false
    */
   reportOnly?: boolean | undefined;
+  /**
+   * The URL to which browsers report what they refuse: a path, or an `https:` URL. Adds `report-to` and `report-uri` to the
+   * policy, and the header `Reporting-Endpoints`.
+   * @default none
+   */
+  reportTo?: string | undefined;
   /**
    * Whether each response has a new nonce in place of hashes. Such a page has no ETag and `Cache-Control: no-store`. A
    * function returns the nonce, such as that of an earlier middleware.

@@ -19,7 +19,7 @@ import {
 } from './cache.ts';
 import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
 import { Compressor } from './compress.ts';
-import type { Files } from './files.ts';
+import { type Files, notFound } from './files.ts';
 import { KeptFiles } from './keep.ts';
 import { Listings } from './listing.ts';
 import { type LoadOptions, loadFile, type Moved, stillResolves } from './load.ts';
@@ -35,6 +35,7 @@ import {
   passThrough,
   type RequestTriple,
   redirectBelowMount,
+  redirectTo,
   redirectToSlash,
   sendOutOfResources,
   sendStatus,
@@ -42,6 +43,7 @@ import {
 } from './request.ts';
 import { type StreamPlan, sendFile } from './respond.ts';
 import { assertPages, isPermissionError, RootDirectory } from './root.ts';
+import { addHeaders, Rules } from './rules.ts';
 import type { SourceFiles } from './source.ts';
 import { existingFolders } from './tree.ts';
 import { selectVariant } from './variants.ts';
@@ -91,9 +93,11 @@ export function createHandler(
   const pages = settings.pages && new Pages(settings.pages, files, settings);
   const keep = keepFor(files, settings);
   const listings = settings.listing ? new Listings(files, settings, isDirectory) : undefined;
+  const rules = settings.rules && new Rules(settings.rules, files, settings);
   const load: ServeContext['load'] = async (urlPath, { isPopular }) => {
-    const result = await loadFile(files, urlPath, settings, { isPopular, compressor, pages });
-    return keep === undefined ? result : keep.afterLoad(urlPath, result, { isPopular, compressor });
+    if (rules?.hides(urlPath)) return notFound('a file with rules');
+    const result = await loadFile(files, urlPath, settings, { isPopular, compressor, pages, rules });
+    return keep === undefined ? result : keep.afterLoad(urlPath, result, { isPopular, compressor, rules });
   };
   const checker = new Coalescer({
     cache,
@@ -116,6 +120,7 @@ export function createHandler(
     load,
     pages,
     keep,
+    rules,
     listings,
   });
   const close = (): void => {
@@ -139,10 +144,10 @@ const needsDirectory = (option: string): TypeError =>
 
 /** Creates a handler for the files of a directory or source: it serves those in the cache of the context. */
 function createCacheHandler(context: ServeContext): StaticHandler['handle'] {
-  const { settings, cache, pages } = context;
+  const { settings, cache, pages, rules } = context;
   packages.etag();
   packages.send();
-  return (req, res, nextHandler) => {
+  const handle: StaticHandler['handle'] = (req, res, nextHandler) => {
     const isRead = req.method === 'GET' || req.method === 'HEAD';
     // Most requests are for a cached path in a spelling that needs no decoding: they skip the parser.
     const cached = isRead ? cache.get(withoutQuery(req.url ?? '')) : undefined;
@@ -155,6 +160,16 @@ function createCacheHandler(context: ServeContext): StaticHandler['handle'] {
     const urlPath = acceptPath({ req, res, next }, settings);
     if (urlPath === undefined) return;
     serve(new CachedRequest(req, res, next, cache.getOrCreate(urlPath), context));
+  };
+  return rules === undefined ? handle : afterRefresh(rules, handle);
+}
+
+/** Lets requests wait while the files with rules are read. */
+function afterRefresh(rules: Rules, handle: StaticHandler['handle']): StaticHandler['handle'] {
+  return (req, res, next) => {
+    const reading = rules.refresh();
+    if (reading === undefined) handle(req, res, next);
+    else void reading.then(() => handle(req, res, next));
   };
 }
 
@@ -215,6 +230,7 @@ interface ServeContext {
   readonly load: (urlPath: string, options: LoadOptions) => Promise<LoadResult>;
   readonly pages: Pages | undefined;
   readonly keep: KeptFiles | undefined;
+  readonly rules: Rules | undefined;
   readonly listings: Listings | undefined;
 }
 
@@ -273,6 +289,7 @@ const MAX_RETRIES = 40;
 /** Responds from the cache while the entry is fresh; otherwise checks the entry first. */
 function serve(request: CachedRequest): void {
   const { entry } = request;
+  if (request.context.rules?.hasForced && followRule(request, true)) return;
   request.context.cache.use(entry);
   const isFresh = entry.freshUntil > 0 && entry.freshUntil > performance.now();
   if (entry.file !== undefined && isFresh) respondWithFile(request, entry.file);
@@ -286,6 +303,21 @@ function serve(request: CachedRequest): void {
 function lookUp(request: CachedRequest, entry: CacheEntry): void {
   request.entry = entry;
   request.context.checker.check(request);
+}
+
+/** Does what a rule of the option `rules` says; false if there is none. */
+function followRule(request: CachedRequest, isFile: boolean): boolean {
+  const { req, entry, context } = request;
+  if (request.pages !== undefined || request.original !== undefined || request.wasStarted) return false;
+  const action = context.rules?.actionFor(entry.urlPath, req.url ?? '', isFile);
+  if (action === undefined) return false;
+  if (action.kind === 'redirect') return redirectTo(request, action);
+  if (!isFile && (action.status === 404 || mayBePage(action.urlPath))) {
+    addVary(request.res, 'Accept, Sec-Fetch-Mode');
+    if (!isNavigation(req) || (action.status === 200 && !mayBePage(entry.urlPath))) return false;
+  }
+  request.pages = [action];
+  return tryPage(request);
 }
 
 /** Responds with the result of a check. */
@@ -338,6 +370,7 @@ function respondNotFound(request: CachedRequest, cause: NotServed): void {
   const { listings } = request.context;
   const { urlPath } = request.entry;
   const isPage = request.pages !== undefined;
+  if (!request.context.keep?.isMissingScript(urlPath) && followRule(request, false)) return;
   if (isPage || listings === undefined || !urlPath.endsWith('/') || request.wasStarted) {
     respondWithPage(request, cause);
     return;
@@ -444,6 +477,7 @@ function respondWithFile(request: CachedRequest, file: LoadedFile): void {
     waitForEtag(request, file);
     return;
   }
+  if (request.pages !== undefined) addAskedHeaders(request);
   let plan: StreamPlan | undefined;
   try {
     plan = sendFile(request, file);
@@ -455,6 +489,13 @@ function respondWithFile(request: CachedRequest, file: LoadedFile): void {
   const { cache, settings, sender } = request.context;
   cache.wantBodies(request.entry, settings);
   sender.send(request, plan, () => retry(request));
+}
+
+/** The rules of the path that was asked for hold for the page in place of its file, before those of the page. */
+function addAskedHeaders({ req, res, context: { rules, settings } }: CachedRequest): void {
+  if (rules === undefined) return;
+  const asked = parseRequestPath(targetOf(req), settings);
+  if ('path' in asked) addHeaders(res, rules.headersFor(asked.path));
 }
 
 /** Makes a page again whose body was evicted: no file has its bytes. */

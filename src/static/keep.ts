@@ -151,6 +151,7 @@ export class KeptFiles {
     let usedAt = Number(version.mtimeNs / 1_000_000n);
     if (this.#isExpired(usedAt)) return undefined;
     const isCurrent = (): boolean => {
+      if (result.watched?.isCurrent() === false) return false;
       if (Date.now() - usedAt > this.#touchAfter()) {
         usedAt = Date.now();
         this.#enqueue(() => touch(path));

@@ -19,6 +19,7 @@ import type { Pages, RenderedPage } from './pages.ts';
 import { mayBePage, segmentOf } from './path.ts';
 import { etagForCoding, type Metadata, Representation } from './representation.ts';
 import { isNotFoundError, isPermissionError, isStaleError } from './root.ts';
+import type { Rules } from './rules.ts';
 import { findVariants } from './variants.ts';
 import {
   etagOfVersion,
@@ -45,6 +46,8 @@ export interface LoadOptions {
   readonly compressor?: Compressor | undefined;
   /** Changes HTML files while they are served. */
   readonly pages?: Pages | undefined;
+  /** Adds headers by path. */
+  readonly rules?: Rules | undefined;
   /** Whether the whole body is needed, whatever its size. */
   readonly needsBody?: boolean;
 }
@@ -119,17 +122,20 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
   const { files, found, file, snapshot, settings, options } = parts;
   const { path, filePath } = found;
   const { realPath } = file;
-  const type = mediaTypeOf(path);
+  const rules = options.rules?.headersFor(found.urlPath);
+  const type = rules?.type ?? mediaTypeOf(path);
   const content = await contentOf(parts);
   const { copies, page, size } = content;
   const { variants, dependencies } =
     settings.variants.length === 0 ? NO_VARIANTS : await findVariants(files, filePath, settings);
-  const cacheControl = settings.cacheControl(filePath);
+  const cacheControl = rules?.cacheControl ?? settings.cacheControl(filePath);
   const mayCompress = content.snapshot.contentEtag !== undefined && options.compressor?.accepts(type, size);
   const compressor = mayCompress === true ? options.compressor : undefined;
-  const vary = compressor === undefined && copies.length === 0 ? undefined : 'Accept-Encoding';
+  const isCoded = compressor !== undefined || copies.length > 0;
+  const vary = [isCoded ? 'Accept-Encoding' : [], rules?.vary ?? []].flat().join(', ') || undefined;
+  const added = page === undefined ? rules?.headers : page.page.headersWith(page.headers, rules?.headers);
   const { acceptRanges } = settings;
-  const common = { type, cacheControl, vary, acceptRanges, page: page?.headers };
+  const common = { type, cacheControl, vary, acceptRanges, added };
   const snapshots = [snapshot, ...copies.map((copy) => copy.snapshot)];
   // Depends on the version that was read, not on that of the first stat: the file may have been replaced in
   // between.
@@ -140,7 +146,7 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
     dependencies: [...found.dependencies, uncompressed, ...content.dependencies, ...dependencies],
     uncompressed,
     page: page?.page,
-    watched: page?.page,
+    watched: rules === undefined ? page?.page : bothOf(rules, page?.page),
     variants,
     createdCodings: compressor && createdCodingsOf(parts, content, uncompressed, compressor),
     precompressed:
@@ -152,6 +158,12 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
     changedAt: Math.max(...snapshots.map(({ version }) => Number(version.ctimeNs / 1_000_000n))),
   };
 }
+
+type Watched = LoadedFile['watched'];
+
+const bothOf = (a: NonNullable<Watched>, b: Watched): Watched => ({
+  isCurrent: () => a.isCurrent() && b?.isCurrent() !== false,
+});
 
 /** What a file is sent as: its bytes with their copies, or the page that is made of them. */
 interface Content {
@@ -185,9 +197,9 @@ function representationOf(
   settings: StaticSettings,
   size: number = Number(version.size),
 ): Representation {
-  const { type, cacheControl, vary, acceptRanges, page } = common;
+  const { type, cacheControl, vary, acceptRanges, added } = common;
   return new Representation(
-    { coding, type, size, cacheControl, vary, acceptRanges, page },
+    { coding, type, size, cacheControl, vary, acceptRanges, added },
     { path, realPath, version, body },
     {
       tag: etag && etagForCoding(etag, coding),

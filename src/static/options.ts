@@ -201,6 +201,7 @@ export interface CacheSettings {
 /** Options whose default is not a value. */
 type WithoutDefault =
   | 'keep'
+  | 'rules'
   | 'roots'
   | 'pages'
   | 'html'
@@ -269,6 +270,7 @@ const RULES: Rules<ResolvedOptions> = {
   pages: rule(undefined, isObject, 'an object with config, csp or integrity'),
   listing: flag(false),
   keep: rule(undefined, isObject, 'an object with directory, days or maxBytes'),
+  rules: rule(undefined, isEither(isBoolean, isObject), 'a boolean, or an object with redirects or headers'),
   roots: rule(undefined, isObject, 'an object with parent or max'),
   variants: rule<readonly Variant[]>([], isListOf(isOneOf(...VARIANTS)), "a list of 'md', 'avif', 'webp'"),
   cache: rule(undefined, isEither(isOneOf(false), isObject), 'false, or an object'),
@@ -340,6 +342,23 @@ function resolveKeepOptions(given: KeepOptions | undefined, hasImmutable: boolea
   return { directory: resolve(directory), days, maxBytes };
 }
 
+/** The texts of the option `rules`. */
+export interface RuleTexts {
+  readonly redirects: string;
+  readonly headers: string;
+}
+
+export const RULES_SCOPE: OptionScope = { ...STATIC_OPTIONS, page: 'static-rules', within: 'rules' };
+const RULE_TEXTS: Rules<RuleTexts> = {
+  redirects: rule('', isString, 'lines as those of a file _redirects'),
+  headers: rule('', isString, 'lines as those of a file _headers'),
+};
+
+function resolveRuleOptions(given: StaticFilesOptions['rules']): true | RuleTexts | undefined {
+  if (given === undefined || given === false) return undefined;
+  return given === true ? true : resolveOptions(RULES_SCOPE, given, RULE_TEXTS);
+}
+
 /** The option `roots` after checks. */
 export interface RootsSettings {
   readonly parent: string | URL;
@@ -367,7 +386,9 @@ export interface PageSettings {
 }
 
 /** The option `pages.csp` after checks. */
-type PolicySettings = Required<WithDefaults<PagePolicyOptions>>;
+type PolicySettings = Required<WithDefaults<Omit<PagePolicyOptions, 'reportTo'>>> & {
+  readonly reportTo: string | undefined;
+};
 type ResolvedPages = Omit<PageSettings, 'csp'> & { readonly csp: boolean | string | PagePolicyOptions };
 
 const OWN_FILES =
@@ -386,9 +407,17 @@ const PAGE_RULES: Rules<ResolvedPages> = {
   integrity: flag(false),
 };
 
+const isReportUrl = (value: unknown): boolean =>
+  isString(value) && /^(?:\/(?!\/)|https:\/\/)[^\s;,"\\]*$/.test(value);
+
 const POLICY_RULES: Rules<PolicySettings> = {
   policy: rule(OWN_FILES, isPolicy, ACCEPTED_POLICY),
   reportOnly: flag(false),
+  reportTo: rule<string | undefined>(
+    undefined,
+    isReportUrl,
+    "a path such as '/csp-reports', or an https: URL",
+  ),
   nonce: rule<PolicySettings['nonce']>(
     false,
     isEither(isBoolean, isFunction),
@@ -415,7 +444,11 @@ function resolvePagesOptions(given: PagesOptions | undefined): PageSettings | un
 function resolvePolicy(given: ResolvedPages['csp']): PolicySettings | undefined {
   if (given === false) return undefined;
   const options = given === true ? {} : isString(given) ? { policy: given } : given;
-  return resolveOptions({ ...PAGES_SCOPE, within: 'pages.csp' }, options, POLICY_RULES);
+  const resolved = resolveOptions({ ...PAGES_SCOPE, within: 'pages.csp' }, options, POLICY_RULES);
+  const { policy, reportTo } = resolved;
+  if (reportTo === undefined) return resolved;
+  // Firefox and Safari know one of both each.
+  return { ...resolved, policy: `${policy.replace(/;\s*$/, '')}; report-uri ${reportTo}; report-to csp` };
 }
 
 /** Replacements for options of serve-static, send and sirv, for error messages. */
@@ -462,6 +495,8 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   readonly compress: CompressSettings | undefined;
   readonly pages: PageSettings | undefined;
   readonly keep: KeepSettings | undefined;
+  /** `true`: from the files of the directory. */
+  readonly rules: true | RuleTexts | undefined;
   readonly roots: RootsSettings | undefined;
   readonly cache: CacheSettings;
   /** Whether to refuse names that Windows maps to another file or to a device. */
@@ -503,6 +538,7 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
     compress: resolveCompressOptions(options.compress),
     pages: resolvePagesOptions(options.pages),
+    rules: resolveRuleOptions(options.rules),
     roots: resolveRootsOptions(options.roots),
     keep: resolveKeepOptions(options.keep, mayBeImmutable(options)),
     cache,

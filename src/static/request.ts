@@ -119,24 +119,32 @@ const MAX_LEVELS = 64;
  * A reference from the requested path to a path below the mount. It is relative, so that it is right behind every proxy and leads
  * to no other host. Undefined if middleware has given the request another path.
  */
-function referenceTo(urlPath: string, { url = '', originalUrl = url }: ConnectRequest): string | undefined {
+function referenceTo(target: string, { url = '', originalUrl = url }: ConnectRequest): string | undefined {
   const below = pathOf(url);
   const levels = below.split('/').length - 2;
   if (!pathOf(originalUrl).endsWith(below) || levels < 0 || levels > MAX_LEVELS) return undefined;
-  const target = urlPath.slice(1).split('/').map(encodeURIComponent).join('/');
-  return (levels === 0 ? './' : '../'.repeat(levels)) + target;
+  return (levels === 0 ? './' : '../'.repeat(levels)) + target.slice(1);
 }
 
 /**
- * Redirects to another path below the mount, with the query of the request. A browser must ask again: it would keep the redirect
- * after the site has turned it around.
+ * Redirects to a URL, or to an encoded path below the mount; false if that cannot be named. A browser must ask again: it would
+ * keep the redirect after the site has turned it around.
  */
-export function redirectBelowMount(request: Pick<RequestTriple, 'req' | 'res'>, urlPath: string): boolean {
-  const reference = referenceTo(urlPath, request.req);
+export function redirectTo(
+  request: Pick<RequestTriple, 'req' | 'res'>,
+  { to, status, hasQuery = false }: { to: string; status: number; hasQuery?: boolean },
+): boolean {
+  const reference = to.startsWith('/') ? referenceTo(to, request.req) : to;
   if (reference === undefined) return false;
-  sendStatus(request, 308, { Location: reference + queryOf(request.req), 'Cache-Control': 'no-cache' });
+  const [, target = '', fragment = ''] = /^([^#]*)(.*)$/.exec(reference) ?? [];
+  const location = `${target}${hasQuery ? '' : queryOf(request.req)}${fragment}`;
+  sendStatus(request, status, { Location: location, 'Cache-Control': 'no-cache' });
   return true;
 }
+
+/** Redirects to another path below the mount, with the query of the request. */
+export const redirectBelowMount = (request: Pick<RequestTriple, 'req' | 'res'>, urlPath: string): boolean =>
+  redirectTo(request, { to: urlPath.split('/').map(encodeURIComponent).join('/'), status: 308 });
 
 /** Responds with a status and its name as the body, which contains nothing from the request. */
 export function sendStatus(

@@ -194,7 +194,7 @@ function sendOtherStatus(
   const headers = bodyHeaders(metadata, metadata.size, metadata.type);
   if (metadata.vary !== undefined) headers.push('Vary', metadata.vary);
   headers.push('Cache-Control', 'no-cache', 'X-Content-Type-Options', 'nosniff');
-  if (metadata.page !== undefined) headers.push(...metadata.page);
+  if (metadata.added !== undefined) headers.push(...metadata.added);
   return sendAll(request, representation, { status: request.status, headers, preset });
 }
 

@@ -20,6 +20,7 @@ export interface TreeEntry {
  */
 export const isReachable = (folder: string, name: string, settings: StaticSettings): boolean =>
   isServedName(name, settings) &&
+  !(settings.rules === true && /^\/_(?:redirects|headers)$/.test(folder + name)) &&
   !/\p{Surrogate}/u.test(name) &&
   (settings.dotfiles === 'allow' || !hasDotSegment(folder + name));
 
