@@ -212,10 +212,10 @@ export interface StaticFilesOptions {
   /**
    * The extensions of files beside a file with the same content in another format: `'md'` for pages, `'avif'` and `'webp'` for
    * images. A client that names the type in `Accept`, and does not prefer the file, gets `guide.md` or `guide.html.md` for
-   * `guide.html`. The order decides among types that the client weights equally.
+   * `guide.html`. The order decides among types that the client weights equally. An object also has languages.
    * @default [] (none)
    */
-  variants?: readonly Variant[] | undefined;
+  variants?: readonly Variant[] | VariantsOptions | undefined;
   /**
    * Limits of the memory cache. `false` caches no bodies.
    * @default an eighth of the memory, at most 256 MiB for all middlewares; 8 MiB per file; always revalidated
@@ -319,6 +319,27 @@ export interface PagePolicyOptions {
    * @default false
    */
   nonce?: boolean | ((req: IncomingMessage, res: ServerResponse) => string) | undefined;
+}
+
+/** The formats and the languages of a site. */
+export interface VariantsOptions {
+  /**
+   * As the list in place of the object.
+   * @default [] (none)
+   */
+  formats?: readonly Variant[] | undefined;
+  /**
+   * The folders of languages, such as `['en', 'de']`, that of the default first. A page without a language, such as `/guide`, is
+   * answered with that of a folder, `/de/guide`: by the cookie, then by `Accept-Language` with the lookup of RFC 4647. A page
+   * outside of the folders is in the default language.
+   * @default [] (none)
+   */
+  language?: readonly string[] | undefined;
+  /**
+   * The name of a cookie whose value is the language that the visitor has chosen.
+   * @default none
+   */
+  cookie?: string | undefined;
 }
 
 /** The extension of a file that shows the same as a page or an image in another format. */

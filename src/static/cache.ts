@@ -24,6 +24,8 @@ export interface LoadedFile {
   readonly watched: { isCurrent(): boolean } | undefined;
   /** Files beside this one that show the same in other formats; undefined for most files. */
   readonly variants: readonly Variant[] | undefined;
+  /** The paths of this page in other languages; undefined for most files. */
+  readonly languages: ReadonlyMap<string, string> | undefined;
   /** Representations from precompressed copies; empty for most files. */
   readonly precompressed: readonly Representation[];
   /** Codings that are created while the file is served; undefined without the option `compress`. */

@@ -21,6 +21,7 @@ import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
 import { Compressor } from './compress.ts';
 import { type Files, notFound } from './files.ts';
 import { KeptFiles } from './keep.ts';
+import { addLanguageHeaders, languageOf, preferredLanguages } from './languages.ts';
 import { Listings } from './listing.ts';
 import { type LoadOptions, loadFile, type Moved, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
@@ -260,6 +261,10 @@ class CachedRequest implements Waiter, FileRequest {
   retries = 0;
   /** Whether the ETag of the file was computed for this request. */
   hasWaitedForEtag = false;
+  /** The entry of a path without a language, while pages of languages are tried for it. */
+  asked: CacheEntry | undefined = undefined;
+  /** The languages to try, in order; undefined before the first of them. */
+  languages: string[] | undefined = undefined;
   /** The pages to try in place of a missing file, in order; undefined while the file itself is looked up. */
   pages: PageEntry[] | undefined = undefined;
 
@@ -338,7 +343,9 @@ function respond(request: CachedRequest, error: unknown, result: LoadResult | un
 /** Redirects to the URL of a page. A page that was selected by other means than its URL is sent. */
 function respondMoved(request: CachedRequest, { to }: Moved): void {
   const isAsked = request.pages === undefined && request.original === undefined;
-  if (isAsked && redirectBelowMount(request, to)) return;
+  // A page that was found in the folder of a language is at the path without it.
+  const at = request.asked === undefined ? to : `/${to.split('/').slice(2).join('/')}`;
+  if (isAsked && at !== request.asked?.urlPath && redirectBelowMount(request, at)) return;
   if (++request.retries > MAX_RETRIES) sendUnavailable(request);
   else lookUp(request, request.context.cache.getOrCreate(to));
 }
@@ -354,6 +361,7 @@ function respondWithFolder(request: CachedRequest): void {
 function sendOriginal(request: CachedRequest, original: CacheEntry): void {
   request.res.removeHeader('Content-Location');
   request.original = undefined;
+  request.mayVary = false;
   request.entry = original;
   serve(request);
 }
@@ -367,6 +375,7 @@ function respondToError(request: CachedRequest, error: unknown): void {
 
 /** Lists a folder without an index file, with the option `listing`. */
 function respondNotFound(request: CachedRequest, cause: NotServed): void {
+  if (tryLanguage(request)) return;
   const { listings } = request.context;
   const { urlPath } = request.entry;
   const isPage = request.pages !== undefined;
@@ -385,6 +394,37 @@ function respondNotFound(request: CachedRequest, cause: NotServed): void {
       else respondToError(request, error);
     },
   );
+}
+
+/** Looks up a page in the next language that the client prefers; false if there is none. */
+function tryLanguage(request: CachedRequest): boolean {
+  const { settings, cache } = request.context;
+  if (settings.languages.length === 0 || request.pages !== undefined || request.wasStarted) return false;
+  const asked = request.asked ?? request.entry;
+  const { urlPath } = asked;
+  if (languageOf(urlPath, settings) !== undefined || !mayBePage(urlPath)) return false;
+  request.languages ??= [...preferredLanguages(request.req, settings)];
+  const language = request.languages.shift();
+  request.asked = language === undefined ? undefined : asked;
+  request.entry = asked;
+  if (language !== undefined) lookUp(request, cache.getOrCreate(`/${language}${urlPath}`));
+  return language !== undefined;
+}
+
+/** Sends a page in the language that the client prefers; false if the file itself is the right one. */
+function selectLanguage(request: CachedRequest, paths: ReadonlyMap<string, string>): boolean {
+  const { settings, cache } = request.context;
+  const [initial] = settings.languages;
+  const language = preferredLanguages(request.req, settings).find(
+    (each) => paths.has(each) || each === initial,
+  );
+  const path = paths.get(language ?? '');
+  addLanguageHeaders(request, path ?? request.entry.urlPath, settings);
+  if (path === undefined) return false;
+  request.original = request.entry;
+  request.entry = cache.getOrCreate(path);
+  serve(request);
+  return true;
 }
 
 /** Responds to page navigations with the fallback page, or with the page for 404 responses. */
@@ -459,6 +499,9 @@ function respondWithFile(request: CachedRequest, file: LoadedFile): void {
     request.next(startedBeforeFile());
     return;
   }
+  if (request.asked !== undefined)
+    addLanguageHeaders(request, request.entry.urlPath, request.context.settings);
+  if (file.languages !== undefined && request.mayVary && selectLanguage(request, file.languages)) return;
   if (file.variants !== undefined && request.mayVary) {
     request.mayVary = false;
     const variant = selectVariant(request, file.variants, file.uncompressed.metadata.type);

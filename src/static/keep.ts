@@ -82,6 +82,7 @@ export class KeptFiles {
       cleanUrls: false,
       urls: undefined,
       variants: [],
+      languages: [],
     };
     this.#refresh();
     const self = new WeakRef(this);

@@ -13,13 +13,14 @@ import {
   withOpen,
 } from './files.ts';
 import { etagOfBytes } from './hash.ts';
+import { findLanguages } from './languages.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import type { Pages, RenderedPage } from './pages.ts';
 import { mayBePage, segmentOf } from './path.ts';
-import { etagForCoding, type Metadata, Representation } from './representation.ts';
+import { etagForCoding, type HeaderList, type Metadata, Representation } from './representation.ts';
 import { isNotFoundError, isPermissionError, isStaleError } from './root.ts';
-import type { Rules } from './rules.ts';
+import type { AddedHeaders, Rules } from './rules.ts';
 import { findVariants } from './variants.ts';
 import {
   etagOfVersion,
@@ -36,6 +37,7 @@ const MAX_ATTEMPTS = 16;
 const MAX_EAGER_HASH_BYTES = 8 << 20;
 // Shared by all files without compressed copies.
 const NONE: readonly Representation[] = [];
+const NO_LANGUAGES = { language: undefined, paths: undefined, dependencies: [] };
 const NO_VARIANTS = { variants: undefined, dependencies: [] };
 
 /** The settings for loading a file. */
@@ -121,42 +123,63 @@ interface Parts {
 async function assemble(parts: Parts): Promise<LoadedFile> {
   const { files, found, file, snapshot, settings, options } = parts;
   const { path, filePath } = found;
-  const { realPath } = file;
+  const languages =
+    settings.languages.length === 0 ? NO_LANGUAGES : await findLanguages(files, filePath, settings);
   const rules = options.rules?.headersFor(found.urlPath);
   const type = rules?.type ?? mediaTypeOf(path);
   const content = await contentOf(parts);
   const { copies, page, size } = content;
-  const { variants, dependencies } =
-    settings.variants.length === 0 ? NO_VARIANTS : await findVariants(files, filePath, settings);
+  const hasVariants = settings.variants.length > 0;
+  const { variants, dependencies } = hasVariants
+    ? await findVariants(files, filePath, settings)
+    : NO_VARIANTS;
   const cacheControl = rules?.cacheControl ?? settings.cacheControl(filePath);
   const mayCompress = content.snapshot.contentEtag !== undefined && options.compressor?.accepts(type, size);
   const compressor = mayCompress === true ? options.compressor : undefined;
-  const isCoded = compressor !== undefined || copies.length > 0;
-  const vary = [isCoded ? 'Accept-Encoding' : [], rules?.vary ?? []].flat().join(', ') || undefined;
-  const added = page === undefined ? rules?.headers : page.page.headersWith(page.headers, rules?.headers);
-  const { acceptRanges } = settings;
-  const common = { type, cacheControl, vary, acceptRanges, added };
+  const vary = joinVary(compressor !== undefined || copies.length > 0, rules?.vary);
+  const added = addedHeaders(page, rules, languages.language);
+  const common = { type, cacheControl, vary, acceptRanges: settings.acceptRanges, added };
   const snapshots = [snapshot, ...copies.map((copy) => copy.snapshot)];
   // Depends on the version that was read, not on that of the first stat: the file may have been replaced in
   // between.
-  const shown = { path, realPath, snapshot: content.snapshot, coding: undefined };
+  const shown = { path, realPath: file.realPath, snapshot: content.snapshot, coding: undefined };
   const uncompressed = representationOf(shown, common, settings, size);
   return {
     kind: 'file',
-    dependencies: [...found.dependencies, uncompressed, ...content.dependencies, ...dependencies],
+    dependencies: [
+      found.dependencies,
+      uncompressed,
+      content.dependencies,
+      dependencies,
+      languages.dependencies,
+    ].flat(),
     uncompressed,
     page: page?.page,
     watched: rules === undefined ? page?.page : bothOf(rules, page?.page),
     variants,
+    languages: languages.paths,
     createdCodings: compressor && createdCodingsOf(parts, content, uncompressed, compressor),
     precompressed:
       copies.length === 0 ? NONE : copies.map((copy) => representationOf(copy, common, settings)),
     stats: snapshot.stats,
-    isRacilyClean:
-      snapshots.some((read) => read.isRacilyClean) ||
-      content.dependencies.some(({ version }) => version !== undefined && isRacilyClean(version, Date.now())),
+    isRacilyClean: snapshots.some((read) => read.isRacilyClean) || content.dependencies.some(isRecent),
     changedAt: Math.max(...snapshots.map(({ version }) => Number(version.ctimeNs / 1_000_000n))),
   };
+}
+
+const isRecent = ({ version }: Dependency): boolean =>
+  version !== undefined && isRacilyClean(version, Date.now());
+
+const joinVary = (isCoded: boolean, added: string | undefined): string | undefined =>
+  isCoded && added !== undefined ? `Accept-Encoding, ${added}` : isCoded ? 'Accept-Encoding' : added;
+
+function addedHeaders(
+  page: RenderedPage | undefined,
+  rules: AddedHeaders | undefined,
+  language: string | undefined,
+): HeaderList | undefined {
+  const headers = page === undefined ? rules?.headers : page.page.headersWith(page.headers, rules?.headers);
+  return language === undefined ? headers : [...(headers ?? []), 'Content-Language', language];
 }
 
 type Watched = LoadedFile['watched'];

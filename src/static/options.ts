@@ -12,6 +12,7 @@ import type {
   StaticCacheOptions,
   StaticFilesOptions,
   Variant,
+  VariantsOptions,
 } from '../../types/static.ts';
 import {
   assertCalled,
@@ -224,6 +225,8 @@ const isFileNames = isListOf(isFileName);
 const isRelativePath = (value: unknown): boolean =>
   isString(value) && value !== '' && !value.split(/[/\\]/).includes('..');
 const ACCEPTED_PAGE = "the path of a file below the root directory, or 'nearest'";
+const isVariants = isListOf(isOneOf(...VARIANTS));
+const ACCEPTED_VARIANTS = "a list of 'md', 'avif', 'webp'";
 const isCodingList = isListOf(isOneOf(...CODINGS));
 
 const RULES: Rules<ResolvedOptions> = {
@@ -272,7 +275,11 @@ const RULES: Rules<ResolvedOptions> = {
   keep: rule(undefined, isObject, 'an object with directory, days or maxBytes'),
   rules: rule(undefined, isEither(isBoolean, isObject), 'a boolean, or an object with redirects or headers'),
   roots: rule(undefined, isObject, 'an object with parent or max'),
-  variants: rule<readonly Variant[]>([], isListOf(isOneOf(...VARIANTS)), "a list of 'md', 'avif', 'webp'"),
+  variants: rule<readonly Variant[] | VariantsOptions>(
+    [],
+    isEither(isVariants, isObject),
+    `${ACCEPTED_VARIANTS}, or an object`,
+  ),
   cache: rule(undefined, isEither(isOneOf(false), isObject), 'false, or an object'),
   setHeaders: optionalFunction(),
 };
@@ -340,6 +347,30 @@ function resolveKeepOptions(given: KeepOptions | undefined, hasImmutable: boolea
       'option "keep" keeps immutable files only, and none is; set "immutable" to a pattern such as /^\\/assets\\//',
     );
   return { directory: resolve(directory), days, maxBytes };
+}
+
+const VARIANTS_SCOPE = { ...STATIC_OPTIONS, page: 'variants', within: 'variants' };
+// A tag such as `de` or `pt-BR`, which is the name of a folder.
+const isLanguage = (value: unknown): boolean =>
+  isString(value) && /^[a-z]{1,8}(?:-[a-z\d]{1,8})*$/i.test(value);
+const isCookieName = (value: unknown): boolean => isString(value) && /^[\w!#$%&'*+.^`|~-]+$/.test(value);
+
+const VARIANTS_RULES: Rules<{
+  formats: readonly Variant[];
+  language: readonly string[];
+  cookie: string | undefined;
+}> = {
+  formats: rule<readonly Variant[]>([], isVariants, ACCEPTED_VARIANTS),
+  language: rule<readonly string[]>([], isListOf(isLanguage), "a list of languages such as ['en', 'pt-BR']"),
+  cookie: rule<string | undefined>(undefined, isCookieName, 'the name of a cookie'),
+};
+
+function resolveVariants(
+  given: readonly Variant[] | VariantsOptions,
+): Pick<StaticSettings, 'variants' | 'languages' | 'languageCookie'> {
+  const options = isVariants(given) ? { formats: given } : given;
+  const { formats, language, cookie } = resolveOptions(VARIANTS_SCOPE, options, VARIANTS_RULES);
+  return { variants: formats, languages: language, languageCookie: cookie };
 }
 
 /** The texts of the option `rules`. */
@@ -471,7 +502,6 @@ type Unchanged =
   | 'lastModified'
   | 'acceptRanges'
   | 'listing'
-  | 'variants'
   | 'setHeaders';
 
 /** The options of `staticFiles` after checks, with defaults filled in. */
@@ -493,6 +523,11 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   readonly extensions: readonly string[];
   readonly precompressed: readonly Precompressed[];
   readonly compress: CompressSettings | undefined;
+  /** The formats of the option `variants`. */
+  readonly variants: readonly Variant[];
+  /** The folders of languages, that of the default first. */
+  readonly languages: readonly string[];
+  readonly languageCookie: string | undefined;
   readonly pages: PageSettings | undefined;
   readonly keep: KeepSettings | undefined;
   /** `true`: from the files of the directory. */
@@ -537,6 +572,7 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     extensions: cleanUrls ? [...new Set(['.html', ...named])] : named,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
     compress: resolveCompressOptions(options.compress),
+    ...resolveVariants(options.variants),
     pages: resolvePagesOptions(options.pages),
     rules: resolveRuleOptions(options.rules),
     roots: resolveRootsOptions(options.roots),

@@ -119,7 +119,10 @@ const MAX_LEVELS = 64;
  * A reference from the requested path to a path below the mount. It is relative, so that it is right behind every proxy and leads
  * to no other host. Undefined if middleware has given the request another path.
  */
-function referenceTo(target: string, { url = '', originalUrl = url }: ConnectRequest): string | undefined {
+export function referenceTo(
+  target: string,
+  { url = '', originalUrl = url }: ConnectRequest,
+): string | undefined {
   const below = pathOf(url);
   const levels = below.split('/').length - 2;
   if (!pathOf(originalUrl).endsWith(below) || levels < 0 || levels > MAX_LEVELS) return undefined;

@@ -34,6 +34,7 @@ const PAGES_OF_OWNERS: Record<string, string> = {
   PagesOptions: 'pages',
   KeepOptions: 'deployments',
   RootsOptions: 'static-sites',
+  VariantsOptions: 'static-sites',
   StaticRulesOptions: 'static-rules',
   PagePolicyOptions: 'pages',
   PersistedQueryOptions: 'documents',
