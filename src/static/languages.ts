@@ -31,7 +31,7 @@ export async function findLanguages(
   filePath: string,
   settings: StaticSettings,
 ): Promise<Languages> {
-  const isPage = mediaTypeOf(filePath).startsWith('text/html');
+  const isPage = settings.languages.length > 0 && mediaTypeOf(filePath).startsWith('text/html');
   const own = isPage ? languageOf(filePath, settings) : undefined;
   if (!isPage || own !== undefined) return { language: own, paths: undefined, dependencies: [] };
   const paths = new Map<string, string>();

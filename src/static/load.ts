@@ -37,7 +37,6 @@ const MAX_ATTEMPTS = 16;
 const MAX_EAGER_HASH_BYTES = 8 << 20;
 // Shared by all files without compressed copies.
 const NONE: readonly Representation[] = [];
-const NO_LANGUAGES = { language: undefined, paths: undefined, dependencies: [] };
 const NO_VARIANTS = { variants: undefined, dependencies: [] };
 
 /** The settings for loading a file. */
@@ -123,8 +122,7 @@ interface Parts {
 async function assemble(parts: Parts): Promise<LoadedFile> {
   const { files, found, file, snapshot, settings, options } = parts;
   const { path, filePath } = found;
-  const languages =
-    settings.languages.length === 0 ? NO_LANGUAGES : await findLanguages(files, filePath, settings);
+  const languages = await findLanguages(files, filePath, settings);
   const rules = options.rules?.headersFor(found.urlPath);
   const type = rules?.type ?? mediaTypeOf(path);
   const content = await contentOf(parts);
@@ -163,9 +161,11 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
       copies.length === 0 ? NONE : copies.map((copy) => representationOf(copy, common, settings)),
     stats: snapshot.stats,
     isRacilyClean: snapshots.some((read) => read.isRacilyClean) || content.dependencies.some(isRecent),
-    changedAt: Math.max(...snapshots.map(({ version }) => Number(version.ctimeNs / 1_000_000n))),
+    changedAt: Math.max(...snapshots.map(changedAt)),
   };
 }
+
+const changedAt = ({ version }: Snapshot): number => Number(version.ctimeNs / 1_000_000n);
 
 const isRecent = ({ version }: Dependency): boolean =>
   version !== undefined && isRacilyClean(version, Date.now());
