@@ -20,6 +20,8 @@ const PARTS = [
       ['Redirects and headers', 'static-rules.md'],
       ['Compressing files', 'static-compression.md'],
       ['Memory and other sources', 'static-sources.md'],
+      ['Static files behind a CDN', 'static-cdn.md'],
+      ['Video and large files', 'static-video.md'],
       ['Freshness and safety', 'static-freshness.md'],
     ],
   },
@@ -99,6 +101,7 @@ const PARTS = [
     pages: [
       ['Overview', 'migrating.md'],
       ['From express.static', 'migrating/express-static.md'],
+      ['From Netlify, Cloudflare, nginx', 'migrating/static-hosts.md'],
       ['From sirv', 'migrating/sirv.md'],
       ['From express-graphql', 'migrating/express-graphql.md'],
       ['From graphql-http', 'migrating/graphql-http.md'],

@@ -349,7 +349,7 @@ function resolveKeepOptions(given: KeepOptions | undefined, hasImmutable: boolea
   return { directory: resolve(directory), days, maxBytes };
 }
 
-const VARIANTS_SCOPE = { ...STATIC_OPTIONS, page: 'variants', within: 'variants' };
+const VARIANTS_SCOPE = { ...STATIC_OPTIONS, page: 'static-sites', within: 'variants' };
 // A tag such as `de` or `pt-BR`, which is the name of a folder.
 const isLanguage = (value: unknown): boolean =>
   isString(value) && /^[a-z]{1,8}(?:-[a-z\d]{1,8})*$/i.test(value);

@@ -13,7 +13,7 @@ const MAX_BYTES = 1 << 20;
 const KINDS = ['redirects', 'headers'] as const;
 
 /** What a rule says about a request. A `page` is sent in place of the file. */
-export type RuleAction =
+type RuleAction =
   | { readonly kind: 'redirect'; readonly status: number; readonly to: string; readonly hasQuery: boolean }
   | { readonly kind: 'page'; readonly status: 200 | 404; readonly urlPath: string };
 
