@@ -56,8 +56,8 @@ export function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | u
     const returned: unknown = setHeaders(res, file.uncompressed.path, file.stats);
     if (isThenable(returned)) returned.then(undefined, warnOfRejection);
   }
-  const { page, cacheControl } = file.uncompressed.metadata;
-  if (untrusted) removeUnsafeHeaders(res, page);
+  const { added, cacheControl } = file.uncompressed.metadata;
+  if (untrusted) removeUnsafeHeaders(res, added);
   if (signed !== undefined) limitLifetime(req, res, cacheControl);
   if (file.page?.hasNonce === false) file.page.extendPolicies(res);
   // The page of the option `notFound`, rather than a status of other code.
@@ -199,7 +199,7 @@ function sendOtherStatus(
   const headers = bodyHeaders(metadata, metadata.size, metadata.type);
   if (metadata.vary !== undefined) headers.push('Vary', metadata.vary);
   headers.push('Cache-Control', 'no-cache', 'X-Content-Type-Options', 'nosniff');
-  if (metadata.page !== undefined) headers.push(...metadata.page);
+  if (metadata.added !== undefined) headers.push(...metadata.added);
   return sendAll(request, representation, { status: request.status, headers, preset });
 }
 

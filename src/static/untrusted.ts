@@ -83,6 +83,8 @@ const FOR_PAGES = [
   'pages',
   'listing',
   'variants',
+  'rules',
+  'urls',
 ];
 
 /** Refuses options that would send files of users as pages. */
