@@ -520,7 +520,12 @@ class SocketOperation extends LiveOperation implements Envelope {
 
   override accept({ operation }: PreparedOperation): RequestError | undefined {
     const kind = operation.operation;
-    if (this.services.settings.operations.includes(kind)) return undefined;
+    if (this.services.settings.operations.includes(kind)) {
+      // The client may have cancelled it while it was counted.
+      if (!this.isLive) throw CLIENT_ABORTED;
+      if (kind === 'subscription') this.core.clients?.hold('subscriptions', this.source, this);
+      return undefined;
+    }
     return refuse(`A ${kind} is not accepted over this socket`, 'OPERATION_REFUSED');
   }
 
@@ -689,13 +694,18 @@ const OWN_MEMBERS: ReadonlySet<string> = new Set([
  * `socket`, `state`, `get`, and the members that middleware has added. Does not change members of the WebSocket
  * itself.
  */
-function exposeRequest(websocket: WebSocketLike, request: IncomingMessage & { state?: unknown }): void {
+function exposeRequest(
+  websocket: WebSocketLike,
+  request: IncomingMessage & { state?: unknown; ip?: unknown },
+): void {
   const { headers, url, socket } = request;
   request.state ??= {};
   define(websocket, 'headers', headers);
   define(websocket, 'url', url);
   define(websocket, 'socket', socket);
   define(websocket, 'get', getHeader);
+  // Of Express, which knows its trusted proxies.
+  if (typeof request.ip === 'string') define(websocket, 'ip', request.ip);
   for (const name of Object.keys(request)) {
     if (OWN_MEMBERS.has(name) || name in websocket) continue;
     define(websocket, name, request[name as keyof IncomingMessage]);
