@@ -156,6 +156,8 @@ export interface ExecutionInputs {
   caching?: ExecutionCaching | undefined;
   /** What the caller may see; undefined if all callers see the same. */
   access?: CallerAccess | undefined;
+  /** The fields that are left out, with the seconds after which the client may request them again. */
+  refused?: ReadonlyMap<FieldNode, number> | undefined;
   /** The parameters of the WebSocket that the operation came from. */
   readonly connectionParams?: Readonly<Record<string, unknown>> | undefined;
   /** Whether the result is sent to several clients. */

@@ -18,7 +18,6 @@ import type { MaybePromise } from '../../types/connect.ts';
 import { directivesOf } from '../execution/directives.ts';
 import { fragmentsOf, isIncluded } from '../execution/document.ts';
 import type {
-  ExecutionInputs,
   Guards,
   MemoryAccount,
   OperationCall,
@@ -184,9 +183,6 @@ interface Demand {
   readonly uses: Use[];
 }
 
-/** The limited fields that an execution leaves out, with the seconds to wait. */
-const refusals = new WeakMap<ExecutionInputs, ReadonlyMap<FieldNode, number>>();
-
 /** The memory of one use. */
 const BYTES_PER_USE = 300;
 
@@ -214,7 +210,7 @@ export function prepareFields(
     if (refused.size === 0) return undefined;
     // An operation starts once and has many events.
     if (operation === 'subscription') return refusedOperation(refused);
-    refusals.set(call, refused);
+    call.refused = refused;
     return undefined;
   };
   return {
@@ -226,7 +222,7 @@ export function prepareFields(
       ),
     // The result belongs to this client: a cache must neither answer with another one nor share it.
     around: (call, { execute }, next) =>
-      operation === 'query' && refusals.has(call) ? execute(call) : next(),
+      operation === 'query' && call.refused !== undefined ? execute(call) : next(),
   };
 }
 
@@ -310,11 +306,11 @@ function refusedOperation(refused: ReadonlyMap<FieldNode, number>): RequestError
 
 /** Leaves out the refused fields. */
 export const fieldGuards: Guards = {
-  appliesTo: (inputs) => refusals.has(inputs),
+  appliesTo: ({ refused }) => refused !== undefined,
   fieldGuard(schema, parentType, { name }) {
     if (limitsOf(schema).of(parentType, name).length === 0) return undefined;
-    return (inputs, node) => {
-      const retryAfter = refusals.get(inputs)?.get(node);
+    return ({ refused }, node) => {
+      const retryAfter = refused?.get(node);
       return retryAfter === undefined
         ? undefined
         : rateLimited(`The field "${parentType.name}.${name}"`, retryAfter);
