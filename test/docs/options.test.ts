@@ -40,6 +40,7 @@ const PAGES_OF_OWNERS: Record<string, string> = {
   CostOptions: 'cost',
   ErrorOptions: 'error-modes',
   BudgetOptions: 'cost',
+  ClientLimitOptions: 'rate-limits',
   CursorOptions: 'resume',
   DrainOptions: 'health',
   CompressOptions: 'static-compression',
@@ -80,6 +81,7 @@ const DEFAULTS: Record<string, object> = {
   // Their option "timeout" is another one.
   PersistedQueryOptions: {},
   BudgetOptions: {},
+  ClientLimitOptions: {},
   EventStreamOptions: { ...resolveHttpOptions(undefined).eventStreams },
   caching: { ...resolveCacheControl(true) },
   uploads: { ...resolveUploadOptions(undefined, 1), tempDir: undefined },

