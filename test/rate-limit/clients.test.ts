@@ -244,7 +244,7 @@ describe('clientLimits.newOperations and newConnections', () => {
   it('counts connections over Redis for all processes, and the rest in this process when Redis is gone', async () => {
     const redis = await startRedis();
     atEnd(() => redis.kill());
-    const limits = { newConnections: 2, window, redis: redis.url };
+    const limits = { newConnections: 2, window, redis: redis.url, timeout: 10_000 };
     const [one, other] = [await serve(limits), await serve(limits)];
     await connect(one.socketUrl);
     await connect(other.socketUrl);

@@ -273,7 +273,7 @@ describe('@rateLimit on other transports', () => {
   it('shares the buckets of processes with one Redis', async () => {
     const redis = await startRedis();
     atEnd(() => redis.kill());
-    const clientLimits = { redis: redis.url };
+    const clientLimits = { redis: redis.url, timeout: 10_000 };
     const [one, other] = [await serve({ clientLimits }), await serve({ clientLimits })];
     expect(await one.post('{ login }')).toEqual({ data: { login: 1 } });
     expect(await other.post('{ a: login b: login }')).toEqual({
