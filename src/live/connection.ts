@@ -694,18 +694,13 @@ const OWN_MEMBERS: ReadonlySet<string> = new Set([
  * `socket`, `state`, `get`, and the members that middleware has added. Does not change members of the WebSocket
  * itself.
  */
-function exposeRequest(
-  websocket: WebSocketLike,
-  request: IncomingMessage & { state?: unknown; ip?: unknown },
-): void {
+function exposeRequest(websocket: WebSocketLike, request: IncomingMessage & { state?: unknown }): void {
   const { headers, url, socket } = request;
   request.state ??= {};
   define(websocket, 'headers', headers);
   define(websocket, 'url', url);
   define(websocket, 'socket', socket);
   define(websocket, 'get', getHeader);
-  // Of Express, which knows its trusted proxies.
-  if (typeof request.ip === 'string') define(websocket, 'ip', request.ip);
   for (const name of Object.keys(request)) {
     if (OWN_MEMBERS.has(name) || name in websocket) continue;
     define(websocket, name, request[name as keyof IncomingMessage]);

@@ -74,12 +74,11 @@ export function createClientLimits(given: unknown, { scope }: Pick<ExtensionPart
   const bucketsOf = (size: BucketSize): Buckets =>
     getOrCreate(bySize, `${size.limit} ${size.window}`, () => place(size));
   const clients = new Clients(settings, bucketsOf);
-  const services = { bucketsOf, keyOf: (source: unknown) => clients.keyOf(source), unavailable: RETRY_AFTER };
+  const services = { bucketsOf, clients, unavailable: RETRY_AFTER };
   return {
     clients,
     check: limitsOf,
     guards: fieldGuards,
-    readsSource: true,
     prepare: (prepared, { account }) => prepareFields(prepared, account, services),
   };
 }
@@ -105,6 +104,8 @@ class Clients implements ClientGate {
   readonly #settings: ClientSettings;
   /** By request or WebSocket. */
   readonly #keys = new WeakMap<object, MaybePromise<Key>>();
+  /** Of WebSockets, whose upgrade requests are not kept. */
+  readonly #addresses = new WeakMap<object, string>();
   readonly #places: Readonly<Record<ClientPlace, Places>>;
   readonly #rates: Readonly<Record<Rate, Buckets | undefined>>;
 
@@ -130,6 +131,7 @@ class Clients implements ClientGate {
   }
 
   adopt(websocket: object, request: object): void {
+    this.#addresses.set(websocket, clientAddress(request));
     // If the key fails, `connect` of the request does too, and reports it.
     void this.#remember(
       websocket,
@@ -146,6 +148,10 @@ class Clients implements ClientGate {
     const known = isThenable(key) || key === undefined ? boundedKey(clientAddress(source)) : key;
     if (known === null || this.#places[place].take(known, holder)) return;
     throw refusal(`This client has ${this.#settings[place]} open ${place}, which is the limit`, RETRY_AFTER);
+  }
+
+  addressOf(source: object): string {
+    return this.#addresses.get(source) ?? clientAddress(source);
   }
 
   release(holder: object): void {

@@ -35,7 +35,6 @@ import {
   settle,
 } from '../options/rules.ts';
 import { CLIENT_LIMITS } from '../options/scopes.ts';
-import { clientAddress } from './address.ts';
 import { type BucketSize, type Buckets, boundedKey, secondsUntil } from './buckets.ts';
 
 type Field = GraphQLField<unknown, unknown>;
@@ -189,8 +188,11 @@ const BYTES_PER_USE = 300;
 /** The parts of `clientLimits` that fields need. */
 interface FieldServices {
   bucketsOf(size: BucketSize): Buckets;
-  /** The key of a client; null if it has no limits. */
-  keyOf(source: unknown): MaybePromise<string | null>;
+  readonly clients: {
+    /** The key of a client; null if it has no limits. */
+    keyOf(source: unknown): MaybePromise<string | null>;
+    addressOf(source: object): string;
+  };
   /** The seconds to wait while the buckets are unavailable. */
   readonly unavailable: number;
 }
@@ -215,9 +217,16 @@ export function prepareFields(
   };
   return {
     admit: (call) =>
-      settle(services.keyOf(call.source), (key) =>
-        settle(refusedBy(demandsOf(prepared, uses, call, key), services), (refused) =>
-          onRefused(call, refused),
+      settle(services.clients.keyOf(call.source), (key) =>
+        settle(
+          refusedBy(
+            demandsOf(prepared, uses, call, {
+              caller: key,
+              address: () => services.clients.addressOf(Object(call.source)),
+            }),
+            services,
+          ),
+          (refused) => onRefused(call, refused),
         ),
       ),
     // The result belongs to this client: a cache must neither answer with another one nor share it.
@@ -229,8 +238,8 @@ export function prepareFields(
 function demandsOf(
   { schema, operation }: PreparedOperation,
   uses: readonly Use[],
-  { variableValues, source }: OperationCall,
-  caller: string | null,
+  { variableValues }: OperationCall,
+  client: Omit<KeyParts, 'variables'>,
 ): ReadonlyMap<string, Demand> {
   const demands = new Map<string, Demand>();
   const definitions = operation.variableDefinitions ?? [];
@@ -244,7 +253,7 @@ function demandsOf(
     const first = use.nodes.find(({ directives }) => isIncluded(directives, (name) => values[name] === true));
     if (first === undefined) continue;
     for (const limit of use.limits)
-      for (const key of keysOf(limit, first.node, { variables, source, caller }))
+      for (const key of keysOf(limit, first.node, { ...client, variables }))
         getOrCreate(demands, boundedKey(`${limit.name}:${key}`), () => ({ limit, uses: [] })).uses.push(use);
   }
   return demands;
@@ -252,19 +261,19 @@ function demandsOf(
 
 interface KeyParts {
   readonly variables: Readonly<Record<string, unknown>>;
-  readonly source: unknown;
   readonly caller: string | null;
+  address(): string;
 }
 
 /** The keys of the buckets that a field takes a token from: none for a client without limits, or with wrong arguments. */
 function keysOf(
   { by, definition }: FieldLimit,
   node: FieldNode,
-  { variables, source, caller }: KeyParts,
+  { variables, caller, address }: KeyParts,
 ): readonly string[] {
   const ofCaller = caller === null ? [] : [`caller ${caller}`];
   if (by === 'CALLER') return ofCaller;
-  if (by === 'ADDRESS') return caller === null ? [] : [`address ${clientAddress(source)}`];
+  if (by === 'ADDRESS') return caller === null ? [] : [`address ${address()}`];
   let values: readonly string[];
   try {
     values = valuesAt(getArgumentValues(definition, node, variables), by.split('.'));
