@@ -14,6 +14,7 @@ const LAYERS = [
   ['src/execution', 'src/pubsub', 'src/server', 'src/static'],
   ['src/engine', 'src/postgres', 'src/presence'],
   ['src/core'],
+  ['src/rate-limit'],
   ['src/auth', 'src/cost', 'src/usage'],
   ['src/cache', 'src/cli', 'src/idempotency', 'src/uploads'],
   ['src/live'],

@@ -45,6 +45,7 @@ const PARTS = [
       ['Compression', 'compression.md'],
       ['Mutations that clients repeat', 'idempotency.md'],
       ['Cost and budgets', 'cost.md'],
+      ['Limits for each client', 'rate-limits.md'],
       ['Hook per operation', 'operation-hook.md'],
       ['Compiled engine', 'engine.md'],
     ],

@@ -112,6 +112,11 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
   /** Limits the cost or the number of operations per client and time; more is 429. @default none */
   budget?: BudgetOptions<Source> | undefined;
   /**
+   * Limits what each client may have open and start over HTTP, sockets and event streams, and enforces `@rateLimit` of
+   * the schema: `true` does only that. `false` says that other code enforces it. @default none
+   */
+  clientLimits?: boolean | ClientLimitOptions<Source> | undefined;
+  /**
    * Executes a mutation once that clients repeat: a repetition with the same key gets the stored result. Over every
    * transport of the handler. @default off
    */
@@ -488,6 +493,41 @@ export interface BudgetOptions<Source = ContextSource> {
   /**
    * When Redis is unavailable: `'local'` uses buckets of this process, `'open'` executes every operation, and
    * `'closed'` refuses every operation with 503. @default 'local'
+   */
+  onUnavailable?: 'local' | 'open' | 'closed' | undefined;
+}
+
+/** Limits of each client. What a client reaches is refused with 429 and the code `RATE_LIMITED`. */
+export interface ClientLimitOptions<Source = ContextSource> {
+  /**
+   * Returns the key of a client, such as its user, by the request or the upgrade request of a WebSocket. `undefined` means
+   * its address, `null` no limits.
+   * @default the client's address: `req.ip`, or that of the socket; the first 64 bits of an IPv6 address
+   */
+  key?: Hook<[request: Source], MaybePromise<string | null | undefined>> | undefined;
+  /** WebSockets and event streams that are open at a time, in this process. @default Infinity */
+  connections?: number | undefined;
+  /** Subscriptions that are active at a time, in this process. @default Infinity */
+  subscriptions?: number | undefined;
+  /** WebSockets that may be opened within `window`. @default Infinity */
+  newConnections?: number | undefined;
+  /** Operations that may be started within `window`, also invalid ones. @default Infinity */
+  newOperations?: number | undefined;
+  /** The time in which `newConnections` and `newOperations` become available again. @default 60000 */
+  window?: Duration | undefined;
+  /**
+   * The Redis that counts for `newConnections`, `newOperations` and `@rateLimit`, together for all processes with the same
+   * `prefix`.
+   * @default none: each process counts for itself
+   */
+  redis?: RedisSource | undefined;
+  /** Prefix of the keys in Redis. @default 'espalier:clients:' */
+  prefix?: string | undefined;
+  /** The time to wait for Redis. @default 100 */
+  timeout?: Duration | undefined;
+  /**
+   * When Redis is unavailable: `'local'` counts in this process, `'open'` allows everything, and `'closed'` refuses what
+   * would be counted. @default 'local'
    */
   onUnavailable?: 'local' | 'open' | 'closed' | undefined;
 }

@@ -246,6 +246,7 @@ function refusal(
 
 /** The checks of fields and values, which depend on the schema alone. */
 const guards: Guards = {
+  appliesTo: ({ access }) => access?.isComplete !== true,
   fieldGuard(schema, parentType, field) {
     if (parentType.getFields()[field.name] !== field) return undefined;
     const requirements = requirementsOf(schema);

@@ -24,7 +24,14 @@ import { type CoreDocuments, type CoreParts, createCoreDocuments } from './by-id
 import type { Prepare } from './documents.ts';
 import { assertIncremental, mayBeIncremental } from './engines.ts';
 import { createErrorFormatter, createErrorMask, errorDetails, type FormatErrors } from './errors.ts';
-import { type CreateExtensions, createHooks, type Extension, type ResponseHooks } from './extension.ts';
+import {
+  type ClientGate,
+  type CreateExtensions,
+  createHooks,
+  type Extension,
+  foldGuards,
+  type ResponseHooks,
+} from './extension.ts';
 import type { CoreSettings } from './options.ts';
 import {
   notASchema,
@@ -79,6 +86,8 @@ export interface GraphQLCore {
   readonly onOperation: OnOperation | undefined;
   /** Whether the caller of each event of a subscription is checked. */
   readonly checksEvents: boolean;
+  /** The limits of each client; undefined if there are none. */
+  readonly clients: ClientGate | undefined;
   /** Called when a WebSocket is accepted. */
   onSocket(websocket: object, connectionParams: Readonly<Record<string, unknown>>): void;
   /** What extensions add to HTTP responses, in their order. */
@@ -196,7 +205,8 @@ export function createCore(
 /** The members of a core that its extensions determine. */
 const membersOf = (
   extensions: readonly Extension[],
-): Pick<GraphQLCore, 'checksEvents' | 'onSocket' | 'responses' | 'handler'> => ({
+): Pick<GraphQLCore, 'checksEvents' | 'clients' | 'onSocket' | 'responses' | 'handler'> => ({
+  clients: extensions.find(({ clients }) => clients !== undefined)?.clients,
   checksEvents: extensions.some((each) => each.checksEvents === true),
   onSocket(websocket, connectionParams) {
     for (const { onSocket } of extensions) onSocket?.(websocket, connectionParams);
@@ -239,7 +249,7 @@ function createEngineSettings(
     maxErrors: settings.limits.errors,
     hideSuggestions,
     coordinates: settings.errors.coordinate,
-    guards: extensions.find(({ guards }) => guards !== undefined)?.guards,
+    guards: foldGuards(extensions),
     caching: extensions.find(({ caching }) => caching !== undefined)?.caching,
     withHooks: (operation, account) => withHooks(operation, account),
     formatErrors,

@@ -6,13 +6,15 @@ import type {
   EngineSettings,
   ErrorOrigin,
   ExecuteOperation,
+  Guard,
   Guards,
   MemoryAccount,
   OperationHooks,
   PreparedOperation,
+  RequestError,
 } from '../execution/types.ts';
 import type { Exchange, GraphQLResponse } from '../http/exchange.ts';
-import type { Reply } from '../http/reply.ts';
+import type { HttpError, Reply } from '../http/reply.ts';
 import { type OptionScope, settle } from '../options/rules.ts';
 
 /**
@@ -45,6 +47,8 @@ export interface Extension {
   readonly guards?: Guards;
   /** Follows the fields of an execution: compiled into both engines. */
   readonly caching?: Caching;
+  /** Limits what each client may do. */
+  readonly clients?: ClientGate;
   /** Prepares what the extension does with one operation, once for each document. Undefined if that is nothing. */
   readonly prepare?: (operation: PreparedOperation, parts: PrepareParts) => OperationHooks | undefined;
   /** Called when a WebSocket is accepted. */
@@ -54,6 +58,22 @@ export interface Extension {
   /** The members that the handler of `graphqlHTTP` gets. */
   readonly handler?: Partial<Pick<GraphQLHandler, keyof GraphQLHandler>>;
 }
+
+/** The limits of each client. A client has the key of its request, which `operation` and `connect` find. */
+export interface ClientGate {
+  /** Counts an operation, before it is prepared. Returns why it must not run. */
+  operation(source: unknown): MaybePromise<RequestError | undefined>;
+  /** Counts a WebSocket, by its upgrade request. Returns why it must not be opened. */
+  connect(request: object): MaybePromise<HttpError | undefined>;
+  /** Returns the same client for a WebSocket as for its upgrade request. */
+  adopt(websocket: object, request: object): void;
+  /** Takes a place of the client until the holder releases it. @throws HttpError 429 if there is none. */
+  hold(place: ClientPlace, source: object, holder: object): void;
+  /** Frees all places of a holder. */
+  release(holder: object): void;
+}
+
+export type ClientPlace = 'connections' | 'subscriptions';
 
 /** What `prepare` of an extension gets. */
 export interface PrepareParts {
@@ -126,6 +146,29 @@ export function createHooks(
       around: around === DIRECT ? undefined : around,
       scopes: all.flatMap((hooks) => hooks.scopes ?? [])[0],
     };
+  };
+}
+
+/** The checks of all extensions as one; undefined if there are none. Of several refusals the first counts. */
+export function foldGuards(extensions: readonly Extension[]): Guards | undefined {
+  const all = extensions.flatMap(({ guards }) => guards ?? []);
+  if (all.length < 2) return all[0];
+  const first = (guards: readonly (Guard | undefined)[]): Guard | undefined => {
+    const checks = guards.filter((guard) => guard !== undefined);
+    if (checks.length < 2) return checks[0];
+    return (...call) => {
+      for (const check of checks) {
+        const refusal = check(...call);
+        if (refusal !== undefined) return refusal;
+      }
+      return undefined;
+    };
+  };
+  return {
+    appliesTo: (inputs) => all.some((guards) => guards.appliesTo(inputs)),
+    fieldGuard: (...field) => first(all.map((guards) => guards.fieldGuard(...field))),
+    valueGuard: (...type) => first(all.map((guards) => guards.valueGuard?.(...type))),
+    authOf: all.find(({ authOf }) => authOf !== undefined)?.authOf,
   };
 }
 

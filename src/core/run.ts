@@ -35,6 +35,12 @@ export type Result = ExecutionOutcome | RequestError | Streamed;
  * HttpError if the request is refused.
  */
 export function run(call: Call): MaybePromise<Result> {
+  const { clients } = call.core;
+  if (clients === undefined) return begin(call);
+  return settle(inTime(call, clients.operation(call.source)), (refusal) => refusal ?? begin(call));
+}
+
+function begin(call: Call): MaybePromise<Result> {
   const { variables, index } = call.params;
   // The operations of a batch share the limit, and were checked together.
   if (variables !== undefined && index === undefined)

@@ -1,14 +1,9 @@
-import { createHash } from 'node:crypto';
-import { isIPv6 } from 'node:net';
 import { GraphQLError } from 'graphql';
-import type { ContextSource, MaybePromise } from '../../types/connect.ts';
-import type { RedisSource } from '../../types/redis.ts';
-import { createWarningLog } from '../diagnostics/logging.ts';
+import type { MaybePromise } from '../../types/connect.ts';
 import { refusalError } from '../execution/graphql-error.ts';
 import { type RequestError, withNativePromise } from '../execution/types.ts';
 import type { Headers } from '../http/reply.ts';
 import {
-  delay,
   duration,
   isFunction,
   isString,
@@ -22,19 +17,23 @@ import {
   wrongReturnValue,
 } from '../options/rules.ts';
 import { BUDGET_OPTIONS } from '../options/scopes.ts';
-import { type RedisCommands, redisRule } from '../redis/clients.ts';
-import { commandsOf, RedisScript } from '../redis/commands.ts';
+import { clientAddress } from '../rate-limit/address.ts';
+import {
+  type BucketPlace,
+  boundedKey,
+  bucketRules,
+  createBucketPlace,
+  secondsUntil,
+  type Taken,
+  type Unavailable,
+} from '../rate-limit/buckets.ts';
 
 /** The option `budget` after checks, with defaults filled in. */
-interface BudgetSettings {
+interface BudgetSettings extends BucketPlace {
   readonly limit: number;
   readonly window: number;
   readonly unit: 'cost' | 'operations';
   readonly key: (source: unknown, context: unknown) => MaybePromise<unknown>;
-  readonly redis: RedisSource | undefined;
-  readonly prefix: string;
-  readonly timeout: number;
-  readonly onUnavailable: 'local' | 'open' | 'closed';
 }
 
 const rules: Rules<BudgetSettings> = {
@@ -47,10 +46,7 @@ const rules: Rules<BudgetSettings> = {
     isFunction,
     'a function of the request or WebSocket and the context',
   ),
-  redis: redisRule,
-  prefix: rule('espalier:budget:', isString, 'a string'),
-  timeout: delay(100),
-  onUnavailable: oneOf('local', 'open', 'closed'),
+  ...bucketRules('espalier:budget:'),
 };
 
 /**
@@ -77,16 +73,13 @@ type BudgetCheck = (
   cost: number,
 ) => MaybePromise<RequestError | WithinBudget>;
 
+const WARNING = { owner: 'graphqlHTTP: budget', type: 'BudgetWarning', code: 'ESPALIER_BUDGET' };
+
 const UNLIMITED: WithinBudget = { kind: 'within', headers: undefined };
 
 export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
-  const { redis, unit, key: keyOf } = settings;
-  const local = createLocalBuckets(settings);
-  const shared =
-    redis === undefined
-      ? undefined
-      : withFallback(createRedisBuckets(commandsOf(redis), settings), local, settings);
-  const buckets: { take(key: string, tokens: number): MaybePromise<Taken | Unavailable> } = shared ?? local;
+  const { unit, key: keyOf } = settings;
+  const buckets = createBucketPlace(settings, WARNING)(settings);
 
   function take(key: unknown, cost: number): MaybePromise<RequestError | WithinBudget> {
     if (key === undefined) return UNLIMITED;
@@ -100,39 +93,6 @@ export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
 
   return (source, context, cost) => {
     return settle(withNativePromise(keyOf(source, context)), (key) => take(key, cost));
-  };
-}
-
-/** The maximum length of the name of a bucket. */
-const MAX_KEY_LENGTH = 256;
-
-/** Replaces a long key by its hash. The key may be a header of the client, and a hundred thousand of them are kept. */
-const boundedKey = (key: string): string =>
-  key.length <= MAX_KEY_LENGTH ? key : createHash('sha256').update(key).digest('base64');
-
-/** What the option `onUnavailable` says, if Redis does not reply. */
-type Unavailable = 'open' | 'closed';
-
-/** Uses Redis while it replies, and applies the option `onUnavailable` otherwise. */
-function withFallback(
-  shared: BucketStore,
-  local: BucketStore,
-  { onUnavailable }: BudgetSettings,
-): { take(key: string, tokens: number): Promise<Taken | Unavailable> } {
-  const warn = createWarningLog({
-    owner: 'graphqlHTTP: budget',
-    type: 'BudgetWarning',
-    code: 'ESPALIER_BUDGET',
-  });
-  return {
-    async take(key, tokens) {
-      try {
-        return await shared.take(key, tokens);
-      } catch (error) {
-        warn(error as Error);
-        return onUnavailable === 'local' ? local.take(key, tokens) : onUnavailable;
-      }
-    },
   };
 }
 
@@ -166,13 +126,9 @@ function rateLimitHeaders({ left }: Taken, { limit, window, unit }: BudgetSettin
   };
 }
 
-function usedUp(
-  { left }: Taken,
-  tokens: number,
-  { limit, window }: BudgetSettings,
-  headers: Headers,
-): RequestError {
-  const retryAfter = Math.max(1, Math.ceil(((tokens - left) * window) / limit / 1000));
+function usedUp(taken: Taken, tokens: number, settings: BudgetSettings, headers: Headers): RequestError {
+  const { limit, window } = settings;
+  const retryAfter = secondsUntil(tokens, taken, settings);
   const message = `The budget of ${limit} per ${window / 1000} s is used up; retry after ${retryAfter} s`;
   const http = { status: 429, headers: { ...headers, 'retry-after': String(retryAfter) } };
   const error = new GraphQLError(message, { extensions: { code: 'RATE_LIMITED', retryAfter, http } });
@@ -190,144 +146,3 @@ const tooExpensive = (cost: number, limit: number): RequestError => ({
   status: 400,
   limit: true,
 });
-
-/** The members of a request or WebSocket that have the address of a client. */
-interface Source extends Pick<ContextSource, 'socket'> {
-  /** Set by Express, which knows its trusted proxies. */
-  readonly ip?: unknown;
-  /** The upgrade request of a WebSocket. */
-  readonly request?: { readonly ip?: unknown } | undefined;
-}
-
-/**
- * Returns the address of a client. One client often has all addresses of an IPv6 network of 64 bits, so they
- * count as one.
- */
-export function clientAddress(source: unknown): string {
-  const { ip, request, socket } = source as Source;
-  const address = [ip, request?.ip, socket?.remoteAddress].find((value) => typeof value === 'string');
-  if (typeof address !== 'string') return 'unknown';
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  if (mapped !== undefined) return mapped;
-  return isIPv6(address) ? `${networkOf(address)}::/64` : address;
-}
-
-/** The first four groups of an IPv6 address. */
-function networkOf(address: string): string {
-  const [before = '', after] = address.split('%')[0]?.split('::') ?? [];
-  const first = before === '' ? [] : before.split(':');
-  const last = after === undefined || after === '' ? [] : after.split(':');
-  const zeros =
-    after === undefined ? [] : new Array<string>(Math.max(0, 8 - first.length - last.length)).fill('0');
-  return [...first, ...zeros, ...last]
-    .slice(0, 4)
-    .map((group) => group.replace(/^0+(?=.)/, '').toLowerCase())
-    .join(':');
-}
-
-/** The size of a bucket and how fast it fills. */
-interface BucketSettings {
-  /** The tokens of a full bucket. */
-  readonly limit: number;
-  /** Milliseconds in which an empty bucket becomes full. */
-  readonly window: number;
-}
-
-/** The state of a bucket after an operation took tokens from it, or could not. */
-interface Taken {
-  readonly allowed: boolean;
-  /** The tokens that are left. */
-  readonly left: number;
-}
-
-/** Takes tokens from the bucket of a key. */
-interface BucketStore {
-  take(key: string, tokens: number): Taken | Promise<Taken>;
-}
-
-/** Buckets of one process. More are possible, but then the oldest ones start again with all their tokens. */
-const MAX_BUCKETS = 100_000;
-/** Old buckets that each new one removes if they are full again. */
-const CHECKED_PER_NEW = 2;
-
-interface Bucket {
-  left: number;
-  /** The time of `left` in milliseconds. */
-  at: number;
-}
-
-/** Creates the buckets of one process. `now` returns milliseconds of a clock that never goes back. */
-export function createLocalBuckets(
-  { limit, window }: BucketSettings,
-  now: () => number = () => performance.now(),
-): BucketStore {
-  const buckets = new Map<string, Bucket>();
-  const tokensPerMillisecond = limit / window;
-
-  /** Removes the oldest buckets if they are full or too many. */
-  function removeOld(time: number): void {
-    let checked = 0;
-    for (const [key, { at }] of buckets) {
-      if (time - at < window && buckets.size <= MAX_BUCKETS) return;
-      buckets.delete(key);
-      checked += 1;
-      if (checked === CHECKED_PER_NEW) return;
-    }
-  }
-
-  return {
-    take(key, tokens) {
-      const time = now();
-      const bucket = buckets.get(key) ?? { left: limit, at: time };
-      bucket.left = Math.min(limit, bucket.left + (time - bucket.at) * tokensPerMillisecond);
-      bucket.at = time;
-      const allowed = tokens <= bucket.left;
-      if (allowed) bucket.left -= tokens;
-      // The last position, so that the first buckets are those that were not used for the longest time.
-      buckets.delete(key);
-      buckets.set(key, bucket);
-      removeOld(time);
-      return { allowed, left: bucket.left };
-    },
-  };
-}
-
-/**
- * Takes tokens in one step, by the clock of Redis. The numbers have 17 digits, which is the exact value of a
- * double. A refused operation changes nothing, unless the clock was set back: the bucket then fills from the
- * new time, and not from a time in the future.
- */
-const TAKE = new RedisScript(`
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + clock[2] / 1000
-local limit, window, tokens = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local left, at = limit, now
-local stored = redis.call('GET', KEYS[1])
-if stored then
-  local first, second = string.match(stored, '^(%S+) (%S+)$')
-  left, at = tonumber(first), tonumber(second)
-  left = math.min(limit, left + math.max(0, now - at) * limit / window)
-end
-local allowed = tokens <= left
-if allowed then left = left - tokens end
-if allowed or at > now then
-  local full = math.ceil((limit - left) * window / limit)
-  redis.call('SET', KEYS[1], string.format('%.17g %.17g', left, now), 'PX', math.max(1, full))
-end
-return {allowed and 1 or 0, string.format('%.17g', left)}
-`);
-
-/** Creates buckets in Redis, which all processes share. `take` rejects if Redis is unavailable or slow. */
-function createRedisBuckets(
-  redis: RedisCommands,
-  { limit, window, prefix, timeout }: BucketSettings & { readonly prefix: string; readonly timeout: number },
-): BucketStore {
-  return {
-    async take(key, tokens) {
-      const reply = await TAKE.run(redis, timeout, `${prefix}${key}`, limit, window, tokens);
-      // The number is a string if the client has the option `stringNumbers`.
-      const [allowed, left] = reply as [number | string, string];
-      return { allowed: Number(allowed) === 1, left: Number(left) };
-    },
-  };
-}

@@ -272,7 +272,7 @@ function completeAbstract(compiler: Compiler, plan: FieldPlan, type: GraphQLAbst
 function guardedValue(compiler: Compiler, plan: FieldPlan, type: GraphQLObjectType): Complete {
   const { schema, operation, settings, isRestricted } = compiler.program;
   const complete = completeObject(compiler, plan, type);
-  const guard = isRestricted ? settings.guards?.valueGuard(schema, type) : undefined;
+  const guard = isRestricted ? settings.guards?.valueGuard?.(schema, type) : undefined;
   if (guard === undefined) return complete;
   return (ex, value, path, info) => {
     const refusal = guard(ex.inputs, plan.nodes[0] as FieldNode, operation);

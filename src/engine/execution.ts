@@ -310,7 +310,7 @@ interface InfoFunctions extends SignalFunction {
 export function createInfo(ex: Execution, plan: FieldPlan, path: ResponsePath): GraphQLResolveInfo {
   const info = createGraphqlInfo(ex, plan, path);
   const { caching, guards } = ex.program.settings;
-  if (guards !== undefined) Object.assign(info, { auth: guards.authOf(ex.inputs) });
+  if (guards?.authOf !== undefined) Object.assign(info, { auth: guards.authOf(ex.inputs) });
   return caching === undefined ? info : withCacheControl(caching, info, ex, plan);
 }
 

@@ -22,6 +22,7 @@ import {
   type ExecuteOperation,
   type ExecutionInputs,
   type ExecutionOutcome,
+  type Guards,
   type IncrementalEngine,
   isThenable,
   type MemoryAccount,
@@ -212,7 +213,7 @@ class CurrentForm {
 /** The run for the variables of a request; undefined if graphql-js has to execute it. */
 function selectRun(form: CompiledForm, inputs: ExecutionInputs): ProgramRun | undefined {
   const { memory, restricted } = form;
-  const variants = inputs.access?.isComplete === true ? form.variants : (restricted ?? form.variants);
+  const variants = restricted?.appliesTo(inputs) === true ? restricted.variants : form.variants;
   const run = variants.select(inputs.variableValues);
   if (run === undefined && memory.isExceeded) memory.release();
   return run;
@@ -224,8 +225,8 @@ interface CompiledForm {
   readonly memory: CompiledMemory;
   readonly coerceVariables: CoerceVariables;
   readonly variants: Variants;
-  /** For callers who may not see everything that the operation selects; undefined without the option `auth`. */
-  readonly restricted: Variants | undefined;
+  /** For executions in which something may be refused; undefined if nothing is checked. */
+  readonly restricted: { readonly variants: Variants; readonly appliesTo: Guards['appliesTo'] } | undefined;
 }
 
 function compileForm(source: FormSource): CompiledForm {
@@ -239,7 +240,10 @@ function compileForm(source: FormSource): CompiledForm {
     memory,
     coerceVariables: compileVariables(schema, operation, settings),
     variants: variantsOf(source.program),
-    restricted: settings.guards && variantsOf({ ...source.program, isRestricted: true }),
+    restricted: settings.guards && {
+      variants: variantsOf({ ...source.program, isRestricted: true }),
+      appliesTo: settings.guards.appliesTo,
+    },
   };
 }
 

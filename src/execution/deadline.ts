@@ -294,6 +294,9 @@ class TimedInputs implements Complete<ExecutionInputs> {
   get params(): ExecutionInputs['params'] {
     return this.#given.params;
   }
+  get refused(): ExecutionInputs['refused'] {
+    return this.#given.refused;
+  }
   get access(): ExecutionInputs['access'] {
     return this.#given.access;
   }

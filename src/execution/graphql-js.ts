@@ -136,7 +136,10 @@ const callerOf = (
   { guards }: EngineSettings,
   inputs: ExecutionInputs,
   { visible }: ValidatedOperation,
-): Caller | undefined => guards && { guards, inputs, visible };
+): Caller | undefined =>
+  guards !== undefined && (guards.authOf !== undefined || guards.appliesTo(inputs))
+    ? { guards, inputs, visible }
+    : undefined;
 
 /** Creates the tracker that counts fields and sets `info.cacheControl`. */
 function createTracker(

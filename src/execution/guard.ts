@@ -500,7 +500,8 @@ function securedResolver(resolve: Resolver, guard: Guard | undefined): Resolver 
     if (caller === undefined) throw new TypeError('A field was executed without its caller');
     const refusal = guard?.(caller.inputs, fieldNodes[0] as FieldNode, operation);
     if (refusal !== undefined) throw refusal;
-    Object.assign(info, { auth: caller.guards.authOf(caller.inputs), [CALLER]: caller });
+    const auth = caller.guards.authOf?.(caller.inputs);
+    Object.assign(info, auth === undefined ? { [CALLER]: caller } : { auth, [CALLER]: caller });
     return resolve(source, args, context, info);
   };
 }
@@ -584,7 +585,7 @@ function assertCaller(info: GraphQLResolveInfo, name: unknown): void {
   if (caller === undefined) return;
   const { schema, fieldNodes, operation } = info;
   const type = schema.getType(name as string);
-  const guard = isObjectType(type) ? caller.guards.valueGuard(schema, type) : undefined;
+  const guard = isObjectType(type) ? caller.guards.valueGuard?.(schema, type) : undefined;
   const refusal = guard?.(caller.inputs, fieldNodes[0] as FieldNode, operation);
   if (refusal !== undefined) throw refusal;
 }

@@ -156,6 +156,8 @@ export interface ExecutionInputs {
   caching?: ExecutionCaching | undefined;
   /** What the caller may see; undefined if all callers see the same. */
   access?: CallerAccess | undefined;
+  /** The fields that are left out, with the seconds after which the client may request them again. */
+  refused?: ReadonlyMap<FieldNode, number> | undefined;
   /** The parameters of the WebSocket that the operation came from. */
   readonly connectionParams?: Readonly<Record<string, unknown>> | undefined;
   /** Whether the result is sent to several clients. */
@@ -366,6 +368,8 @@ export type Guard = (
 
 /** The checks that the engines make while they execute an operation. */
 export interface Guards {
+  /** Whether an execution may refuse anything; the others run without any check. */
+  appliesTo(inputs: ExecutionInputs): boolean;
   /** The check of a field before its resolver is called; undefined for a field that everyone may see. */
   fieldGuard(
     schema: GraphQLSchema,
@@ -373,9 +377,9 @@ export interface Guards {
     definition: GraphQLField<unknown, unknown>,
   ): Guard | undefined;
   /** The check of a value of an interface or union; undefined for an object type that everyone may see. */
-  valueGuard(schema: GraphQLSchema, type: GraphQLObjectType): Guard | undefined;
-  /** Creates `info.auth` of resolvers. */
-  authOf(inputs: ExecutionInputs): AuthCheck;
+  valueGuard?: ((schema: GraphQLSchema, type: GraphQLObjectType) => Guard | undefined) | undefined;
+  /** Creates `info.auth` of resolvers, in every execution. */
+  authOf?: ((inputs: ExecutionInputs) => AuthCheck) | undefined;
 }
 
 // The types of caching that engines and transports use. The policies are in core/caching.

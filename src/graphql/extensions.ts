@@ -6,6 +6,7 @@ import { operationHook } from '../core/admission.ts';
 import type { CreateExtensions } from '../core/extension.ts';
 import { createCost } from '../cost/cost-check.ts';
 import { createIdempotency } from '../idempotency/options.ts';
+import { createClientLimits } from '../rate-limit/clients.ts';
 import { createUsage, NO_USAGE } from '../usage/options.ts';
 import type { HttpSettings } from './options.ts';
 
@@ -14,6 +15,7 @@ type ExtensionSettings = Pick<
   | 'auth'
   | 'cost'
   | 'budget'
+  | 'clientLimits'
   | 'idempotency'
   | 'httpCache'
   | 'responseCache'
@@ -34,6 +36,7 @@ export const extensionsOf =
     operationHook,
     createUsage(settings.usage),
     createIdempotency(settings.idempotency, parts),
+    createClientLimits(settings.clientLimits, parts),
     createCache(settings, parts),
   ];
 

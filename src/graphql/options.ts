@@ -50,6 +50,7 @@ interface OwnSettings {
   readonly compress: unknown;
   readonly usage: unknown;
   readonly idempotency: unknown;
+  readonly clientLimits: unknown;
 }
 
 /** The options of `graphqlHTTP` after checks, with defaults filled in. */
@@ -101,6 +102,7 @@ const rules: Rules<OwnSettings> = {
   responseCache: group('a boolean, or an object of options', isBoolean),
   compress: group('a boolean, or an object of options', isBoolean),
   usage: group("an object such as { file: 'usage.json' }"),
+  clientLimits: group('a boolean, or an object such as { connections: 20 }', isBoolean),
   idempotency: group("an object such as { user: (req) => req.auth.sub, required: ['pay'] }"),
 };
 

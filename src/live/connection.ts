@@ -520,7 +520,12 @@ class SocketOperation extends LiveOperation implements Envelope {
 
   override accept({ operation }: PreparedOperation): RequestError | undefined {
     const kind = operation.operation;
-    if (this.services.settings.operations.includes(kind)) return undefined;
+    if (this.services.settings.operations.includes(kind)) {
+      // The client may have cancelled it while it was counted.
+      if (!this.isLive) throw CLIENT_ABORTED;
+      if (kind === 'subscription') this.core.clients?.hold('subscriptions', this.source, this);
+      return undefined;
+    }
     return refuse(`A ${kind} is not accepted over this socket`, 'OPERATION_REFUSED');
   }
 

@@ -65,6 +65,7 @@ export class EventStreams {
     if (estimateMemory(params) > endpoint.settings.limits.operationBytes) {
       throw new HttpError(413, 'The document and the variables are too large', { code: 'OPERATION_REFUSED' });
     }
+    this.#hold(req, res);
     if (this.#ping > 0) endpoint.timer.shorten(Math.max(5, this.#ping / 4));
     const stream = new EventStream(endpoint, {
       req,
@@ -80,6 +81,15 @@ export class EventStreams {
     endpoint.opening.delete(res);
     for (const check of checks) check(stream);
     runPrepared(stream, prepared);
+  }
+
+  /** @throws HttpError 429 if the client has too many streams. */
+  #hold(req: IncomingMessage, res: ServerResponse): void {
+    const { clients } = this.#core;
+    if (clients === undefined) return;
+    res.once('close', () => clients.release(res));
+    clients.hold('connections', req, res);
+    clients.hold('subscriptions', req, res);
   }
 
   /** Called before the context of a stream is created: a `disconnect` meanwhile applies to the stream. */

@@ -5,11 +5,12 @@ import type { Duplex } from 'node:stream';
 import type { WebSocketServer } from 'ws';
 import type { Middleware } from '../../types/connect.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
+import type { ClientGate } from '../core/extension.ts';
 import { debug, isDevelopment, noteHidden } from '../diagnostics/logging.ts';
 import { packages } from '../diagnostics/packages.ts';
-import { toError } from '../http/reply.ts';
+import { type Headers, HttpError, toError } from '../http/reply.ts';
 import { isOwnOrigin, publicHostOf, type Settings } from '../http/routing.ts';
-import { assertSync, isThenable } from '../options/rules.ts';
+import { assertSync, isThenable, settle } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { agreedOffer } from './deflate.ts';
 import {
@@ -37,6 +38,8 @@ export class UpgradeHandler {
   readonly #server: Server;
   readonly #target: WebSocketEndpoint;
   readonly #settings: UpgradeSettings;
+  /** The middleware, and the limits of the client, whose key may be a member that middleware has set. */
+  readonly #steps: readonly Middleware[];
   readonly #isDevelopment = isDevelopment();
   readonly #handshakes: WebSocketServer;
   /** The functions that stop waiting for the middleware of an upgrade. */
@@ -51,10 +54,13 @@ export class UpgradeHandler {
     this.#settings = settings;
     const { subscriptionProtocols } = target.settings;
     this.#handshakes = createWebSocketServer(settings, subscriptionProtocols);
+    const { clients } = target.core;
+    this.#steps =
+      clients === undefined ? settings.middleware : [...settings.middleware, countConnection(clients)];
   }
 
   readonly handle: UpgradeListener = (req, socket, head) => {
-    const { allowedOrigins, limits, middleware } = this.#settings;
+    const { allowedOrigins, limits } = this.#settings;
     const app = expressAppOf(this.#server);
     if (this.#isClosed) this.#reject(req, socket, 503, CLOSING);
     else if (this.#target.connectionCount + this.#pending >= limits.connections) {
@@ -67,7 +73,7 @@ export class UpgradeHandler {
       if (isAllowed === undefined) this.#reject(req, socket, 500, '"allowedOrigins" failed');
       else if (!isAllowed)
         this.#reject(req, socket, 403, originRefusal(req, allowedOrigins, app), ORIGIN_HINT);
-      else if (middleware.length === 0) this.#accept(req, socket, head);
+      else if (this.#steps.length === 0) this.#accept(req, socket, head);
       else this.#acceptAfterMiddleware(req, socket, head);
     }
   };
@@ -96,7 +102,7 @@ export class UpgradeHandler {
       this.#waiting.delete(stopWaiting);
       if (result === 'responded') return;
       const reason = this.#isClosed ? CLOSING : 'a middleware failed or took too long';
-      if (result !== 'passed') this.#reject(req, socket, result.status, reason);
+      if (result !== 'passed') this.#reject(req, socket, result.status, reason, '', result.headers);
       else this.#accept(req, socket, head);
     };
     let giveUp = (_status: number): void => undefined;
@@ -104,11 +110,7 @@ export class UpgradeHandler {
     const deadline = setTimeout(stopWaiting, this.#target.settings.limits.initTimeout).unref();
     this.#waiting.add(stopWaiting);
     const onError = (error: unknown): void => this.#target.reportError(error, req);
-    giveUp = runMiddleware(
-      this.#settings.middleware,
-      { server: this.#server, req, socket, onError },
-      onResult,
-    );
+    giveUp = runMiddleware(this.#steps, { server: this.#server, req, socket, onError }, onResult);
   }
 
   #accept(req: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -116,6 +118,8 @@ export class UpgradeHandler {
       this.#reject(req, socket, 503, CLOSING);
       return;
     }
+    // The event `close` would not come again.
+    if (socket.destroyed || !this.#hold(req, socket)) return;
     const { middleware, perMessageDeflate } = this.#settings;
     const open = { hasContext: middleware.length > 0, deflates: perMessageDeflate === 'shared' };
     if (open.deflates) {
@@ -131,8 +135,30 @@ export class UpgradeHandler {
     }
   }
 
+  /** Takes a place among the connections of the client for the life of the socket. False if it was rejected. */
+  #hold(req: IncomingMessage, socket: Duplex): boolean {
+    const { clients } = this.#target.core;
+    if (clients === undefined) return true;
+    try {
+      clients.hold('connections', req, socket);
+      socket.once('close', () => clients.release(socket));
+      return true;
+    } catch (error) {
+      const { status, message, headers } = error as HttpError;
+      this.#reject(req, socket, status, message, '', headers);
+      return false;
+    }
+  }
+
   /** In development the response contains the reason, which browsers hide; the debug log always does. */
-  #reject(req: IncomingMessage, socket: Duplex, status: number, reason: string, hint = ''): void {
+  #reject(
+    req: IncomingMessage,
+    socket: Duplex,
+    status: number,
+    reason: string,
+    hint = '',
+    headers: Headers = status === 503 ? { 'Retry-After': '5' } : {},
+  ): void {
     debug.subscriptions('%d for an upgrade of %s: %s', status, req.url, reason);
     // Other errors of the server are reported.
     if (reason !== CLOSING && (status < 500 || status === 503)) {
@@ -141,7 +167,6 @@ export class UpgradeHandler {
         `A WebSocket cannot be opened at ${this.#settings.path} (${status}): ${reason}${hint}`,
       );
     }
-    const headers = status === 503 ? { 'Retry-After': '5' } : {};
     rejectUpgrade(socket, status, this.#isDevelopment ? { headers, reason } : { headers });
   }
 }
@@ -190,7 +215,7 @@ function originRefusal(req: IncomingMessage, allowed: AllowedOrigins, app: Setti
  * The result of running middleware: all called `next`; one has responded, or the socket has closed; or one
  * has failed.
  */
-type MiddlewareResult = 'passed' | 'responded' | { readonly status: number };
+type MiddlewareResult = 'passed' | 'responded' | { readonly status: number; readonly headers?: Headers };
 
 /** The upgrade request that the middleware runs on. */
 interface UpgradeExchange {
@@ -238,7 +263,7 @@ function runMiddleware(
       const status = statusOf(error);
       if (status >= 500) onError(error);
       else debug.subscriptions('middleware refused the upgrade: %O', error);
-      finish({ status });
+      finish(HttpError.is(error) ? error : { status });
       return;
     }
     const middleware = error === undefined || error === null ? list[index++] : undefined;
@@ -327,6 +352,12 @@ function isApp(listener: unknown): listener is ExpressApp {
   const { request, response } = listener as Partial<ExpressApp>;
   return typeof request === 'object' && typeof response === 'object';
 }
+
+/** Counts a new connection of its client. */
+const countConnection =
+  (clients: ClientGate): Middleware =>
+  (req, _res, next) =>
+    settle(clients.connect(req), next);
 
 /** Creates the server that performs the WebSocket handshakes. */
 function createWebSocketServer(

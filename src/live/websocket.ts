@@ -10,13 +10,23 @@ import type {
   WebsocketHandler,
 } from '../../types/subscriptions.ts';
 import { coreOf, createContextFactory, createCore, type GraphQLCore } from '../core/core.ts';
-import type { CreateExtensions } from '../core/extension.ts';
+import type { ClientGate, CreateExtensions } from '../core/extension.ts';
 import { onErrorRule, resolveCoreOptions } from '../core/options.ts';
 import { hasHandler, schemaHint } from '../core/schema.ts';
 import { noteBareSchema, noteServerWithoutSockets, type OnError } from '../diagnostics/logging.ts';
 import { packages } from '../diagnostics/packages.ts';
+import { HttpError } from '../http/reply.ts';
 import { addPart } from '../http/server-parts.ts';
-import { delay, isCount, isFunction, optionError, resolveOptions, wrongArgument } from '../options/rules.ts';
+import {
+  caught,
+  delay,
+  isCount,
+  isFunction,
+  optionError,
+  resolveOptions,
+  settle,
+  wrongArgument,
+} from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import {
   Connection,
@@ -181,6 +191,7 @@ export class WebSocketEndpoint extends LiveEndpoint {
       websocket.close(UNKNOWN_SUBPROTOCOL.code, UNKNOWN_SUBPROTOCOL.reason);
       return;
     }
+    this.core.clients?.adopt(websocket, request);
     const connection = new Connection(this.#services, {
       websocket,
       request,
@@ -249,6 +260,33 @@ export function createWebsocketHandler(
     // We may write to the socket only if the WebSocket was opened by this request, over HTTP/1.
     const socket =
       request.httpVersionMajor === 1 && request.socket instanceof Socket ? request.socket : undefined;
-    endpointOf(request).open(websocket, request, socket, { hasContext: true, deflates: false });
+    const endpoint = endpointOf(request);
+    endpoint.open(websocket, request, socket, { hasContext: true, deflates: false });
+    if (core.clients !== undefined) limitWebSocket(endpoint, core.clients, websocket, request);
   };
+}
+
+/**
+ * Applies the limits of a client to a WebSocket that other code has accepted. It is open meanwhile, because messages
+ * without a listener would be lost. Clients try again after 1013; 4429 would end those of graphql-ws.
+ */
+function limitWebSocket(
+  endpoint: WebSocketEndpoint,
+  clients: ClientGate,
+  websocket: WebSocketLike,
+  request: IncomingMessage,
+): void {
+  if (!isOpen(websocket)) return;
+  websocket.on('close', () => clients.release(websocket));
+  const count = () =>
+    settle(clients.connect(request), (refusal) => {
+      if (refusal !== undefined) throw refusal;
+      if (isOpen(websocket)) clients.hold('connections', request, websocket);
+    });
+  const refuse = (error: unknown): void => {
+    if (!HttpError.is(error)) endpoint.reportError(error, request);
+    const [code, reason] = HttpError.is(error) ? [1013, 'Too many connections'] : [1011, 'Internal error'];
+    websocket.close(code, reason);
+  };
+  void caught(count, refuse);
 }

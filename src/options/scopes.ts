@@ -31,6 +31,11 @@ export const IDEMPOTENCY_OPTIONS: OptionScope = {
 export const COST_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'cost', within: 'cost' };
 export const USAGE_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'usage', within: 'usage' };
 export const BUDGET_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'cost', within: 'budget' };
+export const CLIENT_LIMITS: OptionScope = {
+  ...GRAPHQL_OPTIONS,
+  page: 'rate-limits',
+  within: 'clientLimits',
+};
 export const SUBSCRIPTION_OPTIONS: OptionScope = {
   name: 'attachSubscriptions',
   page: 'subscriptions',

@@ -6,12 +6,9 @@ import { buildSchema } from 'graphql';
 import { Redis } from 'ioredis';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import {
-  clientAddress,
-  createBudgetCheck,
-  createLocalBuckets,
-  resolveBudget,
-} from '../../src/cost/budget.ts';
+import { createBudgetCheck, resolveBudget } from '../../src/cost/budget.ts';
+import { clientAddress } from '../../src/rate-limit/address.ts';
+import { createLocalBuckets } from '../../src/rate-limit/buckets.ts';
 import type { BudgetOptions, GraphQLOptions } from '../../types/graphql.ts';
 import { type Running, run } from '../graphql/server.ts';
 import { memoryInUse } from '../heap.ts';
@@ -125,13 +122,13 @@ describe('the option budget in one process', () => {
   it('a bucket of the budget fills evenly and never above its limit', () => {
     let time = 0;
     const buckets = createLocalBuckets({ limit: 10, window: 1000 }, () => time);
-    expect(buckets.take('a', 10)).toEqual({ allowed: true, left: 0 });
+    expect(buckets.take('a', 10)).toEqual({ allowed: true, taken: 10, left: 0 });
     time = 100;
-    expect(buckets.take('a', 2)).toEqual({ allowed: false, left: 1 });
+    expect(buckets.take('a', 2)).toEqual({ allowed: false, taken: 0, left: 1 });
     time = 200;
-    expect(buckets.take('a', 2)).toEqual({ allowed: true, left: 0 });
+    expect(buckets.take('a', 2)).toEqual({ allowed: true, taken: 2, left: 0 });
     time = 100_000;
-    expect(buckets.take('a', 1)).toEqual({ allowed: true, left: 9 });
+    expect(buckets.take('a', 1)).toEqual({ allowed: true, taken: 1, left: 9 });
   });
 
   it('the budget does not keep the buckets of a million keys in memory', () => {

@@ -48,6 +48,7 @@ const PAGES_OF_OWNERS: Record<string, string> = {
   CostOptions: 'cost',
   ErrorOptions: 'error-modes',
   BudgetOptions: 'cost',
+  ClientLimitOptions: 'rate-limits',
   CursorOptions: 'resume',
   DrainOptions: 'health',
   CompressOptions: 'static-compression',
@@ -88,6 +89,7 @@ const DEFAULTS: Record<string, object> = {
   // Their option "timeout" is another one.
   PersistedQueryOptions: {},
   BudgetOptions: {},
+  ClientLimitOptions: {},
   EventStreamOptions: { ...resolveHttpOptions(undefined).eventStreams },
   caching: { ...resolveCacheControl(true) },
   ReceiveFilesOptions: { ...resolveFormOptions(undefined), maxFields: 100, maxFieldBytes: 65_536 },

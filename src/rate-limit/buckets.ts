@@ -1,0 +1,196 @@
+import { createHash } from 'node:crypto';
+import type { MaybePromise } from '../../types/connect.ts';
+import type { RedisSource } from '../../types/redis.ts';
+import { createWarningLog } from '../diagnostics/logging.ts';
+import { delay, isString, oneOf, type Rules, rule } from '../options/rules.ts';
+import { type RedisCommands, redisRule } from '../redis/clients.ts';
+import { commandsOf, RedisScript } from '../redis/commands.ts';
+
+/** Where buckets are, as the options say. */
+export interface BucketPlace {
+  readonly redis: RedisSource | undefined;
+  readonly prefix: string;
+  readonly timeout: number;
+  readonly onUnavailable: 'local' | 'open' | 'closed';
+}
+
+/** The rules of these options. */
+export const bucketRules = (prefix: string): Rules<BucketPlace> => ({
+  redis: redisRule,
+  prefix: rule(prefix, isString, 'a string'),
+  timeout: delay(100),
+  onUnavailable: oneOf('local', 'open', 'closed'),
+});
+
+type WarningSource = Parameters<typeof createWarningLog>[0];
+
+/** Buckets of one size. */
+export interface Buckets {
+  /** Takes `tokens` from the bucket of a key or, if it has less, what it has in whole tokens but not below `least`. */
+  take(key: string, tokens: number, least?: number): MaybePromise<Taken | Unavailable>;
+}
+
+/** Creates buckets of any size in one place: in this process, or in Redis while it replies. */
+export function createBucketPlace(place: BucketPlace, source: WarningSource): (size: BucketSize) => Buckets {
+  const { redis } = place;
+  if (redis === undefined) return (size) => createLocalBuckets(size);
+  const warn = createWarningLog(source);
+  return (size) =>
+    withFallback(
+      createRedisBuckets(commandsOf(redis), { ...size, ...place }),
+      createLocalBuckets(size),
+      place.onUnavailable,
+      warn,
+    );
+}
+
+/** What the option `onUnavailable` says, if Redis does not reply. */
+export type Unavailable = 'open' | 'closed';
+
+/** Uses Redis while it replies, and applies the option `onUnavailable` otherwise. */
+function withFallback(
+  shared: BucketStore,
+  local: BucketStore,
+  onUnavailable: BucketPlace['onUnavailable'],
+  warn: (error: Error) => void,
+): Buckets {
+  return {
+    async take(key, tokens, least) {
+      try {
+        return await shared.take(key, tokens, least);
+      } catch (error) {
+        warn(error as Error);
+        return onUnavailable === 'local' ? local.take(key, tokens, least) : onUnavailable;
+      }
+    },
+  };
+}
+
+/** The maximum length of the name of a bucket. */
+const MAX_KEY_LENGTH = 256;
+
+/** Replaces a long key by its hash. The key may be a header of the client, and a hundred thousand of them are kept. */
+export const boundedKey = (key: string): string =>
+  key.length <= MAX_KEY_LENGTH ? key : createHash('sha256').update(key).digest('base64');
+
+/** The whole seconds, at least 1, after which a bucket has this many tokens. */
+export const secondsUntil = (tokens: number, { left }: Taken, { limit, window }: BucketSize): number =>
+  Math.max(1, Math.ceil(((tokens - left) * window) / limit / 1000));
+
+/** The size of a bucket and how fast it fills. */
+export interface BucketSize {
+  /** The tokens of a full bucket. */
+  readonly limit: number;
+  /** Milliseconds in which an empty bucket becomes full. */
+  readonly window: number;
+}
+
+/** The state of a bucket after an operation took tokens from it, or could not. */
+export interface Taken {
+  readonly allowed: boolean;
+  /** The tokens that were taken. */
+  readonly taken: number;
+  /** The tokens that are left. */
+  readonly left: number;
+}
+
+interface BucketStore extends Buckets {
+  take(key: string, tokens: number, least?: number): MaybePromise<Taken>;
+}
+
+/** Buckets in this process. */
+interface LocalBuckets extends BucketStore {
+  take(key: string, tokens: number, least?: number): Taken;
+}
+
+/** Buckets of one process. More are possible, but then the oldest ones start again with all their tokens. */
+const MAX_BUCKETS = 100_000;
+/** Old buckets that each new one removes if they are full again. */
+const CHECKED_PER_NEW = 2;
+
+interface Bucket {
+  left: number;
+  /** The time of `left` in milliseconds. */
+  at: number;
+}
+
+/** Creates the buckets of one process. `now` returns milliseconds of a clock that never goes back. */
+export function createLocalBuckets(
+  { limit, window }: BucketSize,
+  now: () => number = () => performance.now(),
+): LocalBuckets {
+  const buckets = new Map<string, Bucket>();
+  const tokensPerMillisecond = limit / window;
+
+  /** Removes the oldest buckets if they are full or too many. */
+  function removeOld(time: number): void {
+    let checked = 0;
+    for (const [key, { at }] of buckets) {
+      if (time - at < window && buckets.size <= MAX_BUCKETS) return;
+      buckets.delete(key);
+      checked += 1;
+      if (checked === CHECKED_PER_NEW) return;
+    }
+  }
+
+  return {
+    take(key, tokens, least = tokens) {
+      const time = now();
+      const bucket = buckets.get(key) ?? { left: limit, at: time };
+      bucket.left = Math.min(limit, bucket.left + (time - bucket.at) * tokensPerMillisecond);
+      bucket.at = time;
+      const most = tokens <= bucket.left ? tokens : Math.floor(bucket.left);
+      const allowed = most >= least;
+      const taken = allowed ? most : 0;
+      bucket.left -= taken;
+      // The last position, so that the first buckets are those that were not used for the longest time.
+      buckets.delete(key);
+      buckets.set(key, bucket);
+      removeOld(time);
+      return { allowed, taken, left: bucket.left };
+    },
+  };
+}
+
+/**
+ * Takes tokens in one step, by the clock of Redis. The numbers have 17 digits, which is the exact value of a
+ * double. A refused operation changes nothing, unless the clock was set back: the bucket then fills from the
+ * new time, and not from a time in the future.
+ */
+const TAKE = new RedisScript(`
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + clock[2] / 1000
+local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
+local taken, least = tonumber(ARGV[3]), tonumber(ARGV[4])
+local left, at = limit, now
+local stored = redis.call('GET', KEYS[1])
+if stored then
+  local first, second = string.match(stored, '^(%S+) (%S+)$')
+  left, at = tonumber(first), tonumber(second)
+  left = math.min(limit, left + math.max(0, now - at) * limit / window)
+end
+if taken > left then taken = math.floor(left) end
+local allowed = taken >= least
+if not allowed then taken = 0 end
+left = left - taken
+if allowed or at > now then
+  local full = math.ceil((limit - left) * window / limit)
+  redis.call('SET', KEYS[1], string.format('%.17g %.17g', left, now), 'PX', math.max(1, full))
+end
+return {allowed and 1 or 0, string.format('%.17g', taken), string.format('%.17g', left)}
+`);
+
+/** Creates buckets in Redis, which all processes share. `take` rejects if Redis is unavailable or slow. */
+function createRedisBuckets(
+  redis: RedisCommands,
+  { limit, window, prefix, timeout }: BucketSize & Pick<BucketPlace, 'prefix' | 'timeout'>,
+): BucketStore {
+  return {
+    async take(key, tokens, least = tokens) {
+      const reply = await TAKE.run(redis, timeout, `${prefix}${key}`, limit, window, tokens, least);
+      // The number is a string if the client has the option `stringNumbers`.
+      const [allowed, taken, left] = reply as [number | string, string, string];
+      return { allowed: Number(allowed) === 1, taken: Number(taken), left: Number(left) };
+    },
+  };
+}

@@ -1,0 +1,272 @@
+/** @tags node */
+import http from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { makeExecutableSchema } from '@graphql-tools/schema';
+import express from 'express';
+import { WebSocketServer } from 'ws';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { createServer } from '../../middleware/server.ts';
+import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import type { ClientLimitOptions } from '../../types/graphql.ts';
+import type { SubscriptionOptions } from '../../types/subscriptions.ts';
+import { atEnd, listen, postJson } from '../kit.ts';
+import { connect, handshake, LEGACY, MODERN, type RawClient, ready } from '../live/client.ts';
+import { startRedis } from '../redis.ts';
+import { until } from '../until.ts';
+
+const schema = makeExecutableSchema({
+  typeDefs: 'type Query { hello: String } type Subscription { never: Int  big: String }',
+  resolvers: {
+    Query: { hello: () => 'Hello' },
+    Subscription: {
+      never: {
+        subscribe: () => ({
+          next: () => new Promise(() => undefined),
+          return: async () => ({ done: true }),
+          [Symbol.asyncIterator]() {
+            return this;
+          },
+        }),
+      },
+      big: {
+        async *subscribe() {
+          for (;;) yield { big: 'x'.repeat(1e5) };
+        },
+      },
+    },
+  },
+});
+
+const byHeader = ({ headers }: { headers: Record<string, unknown> }): string | undefined =>
+  headers['x-user'] as string | undefined;
+
+async function serve(clientLimits: ClientLimitOptions | true, options: SubscriptionOptions = {}) {
+  const reports: unknown[] = [];
+  const handler = graphqlHTTP(schema, {
+    batching: true,
+    onError: (error) => void reports.push(error),
+    clientLimits: clientLimits === true ? true : { key: byHeader, ...clientLimits },
+  });
+  const app = express().set('trust proxy', 'loopback').use('/graphql', handler);
+  const server = createServer(app);
+  const subscriptions = attachSubscriptions(server, handler, options);
+  const { url, port, socketUrl } = await listen(server, '/graphql');
+  const post = (query: string, headers = {}): Promise<Response> => postJson(url, { query }, headers);
+  const upgrade = (headers = {}) => handshake(port, '/graphql', headers);
+  const stream = (headers = {}, query = 'subscription { never }') => {
+    const controller = new AbortController();
+    atEnd(() => controller.abort());
+    const response = fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
+      body: JSON.stringify({ query }),
+      signal: controller.signal,
+    });
+    return { response, abort: () => controller.abort() };
+  };
+  return { reports, server, subscriptions, url, port, socketUrl, post, upgrade, stream, handler };
+}
+
+/** Repeats a request until its answer is as expected. */
+async function eventually(check: () => Promise<boolean>): Promise<void> {
+  while (!(await check())) await nextTurn();
+}
+
+const LIMITED = { errors: [{ extensions: { code: 'RATE_LIMITED' } }] };
+const ADA = { headers: { 'x-user': 'ada' } };
+
+const subscribeTo = (client: RawClient, id: string, field = 'never'): void =>
+  client.send({ id, type: 'subscribe', payload: { query: `subscription { ${field} }` } });
+
+describe('clientLimits.connections', () => {
+  it.each([MODERN, LEGACY])(
+    'refuses a further socket with 429 until one is closed (%s)',
+    async (protocol) => {
+      const { socketUrl, upgrade } = await serve({ connections: 2 });
+      const first = await connect(socketUrl, protocol);
+      await connect(socketUrl, protocol);
+      const refused = await upgrade();
+      expect(refused.status).toBe(429);
+      expect(refused.headers['retry-after']).toBe('5');
+      await connect(socketUrl, protocol, ADA);
+      await first.close();
+      await eventually(async () => (await upgrade()).status === 101);
+    },
+  );
+
+  it.each<[string, SubscriptionOptions, (client: RawClient, served: { close(): void }) => void]>([
+    ['the client is killed', {}, ({ websocket }) => websocket.terminate()],
+    ['a message is invalid', {}, (client) => client.send('no JSON')],
+    ['no connection_init arrives', { limits: { initTimeout: 20 } }, () => undefined],
+    [
+      'the application disconnects it',
+      { onConnect: () => false },
+      (client) => client.send({ type: 'connection_init' }),
+    ],
+    [
+      'the client does not read',
+      { limits: { bufferedBytes: 1e4 }, drop: 'oldest', keepAlive: 20 },
+      (client) => {
+        client.send({ type: 'connection_init' });
+        subscribeTo(client, '1', 'big');
+        client.websocket.pause();
+      },
+    ],
+  ])('frees the place of a socket when %s', async (_, options, end) => {
+    const { socketUrl, upgrade } = await serve({ connections: 1 }, options);
+    const client = await connect(socketUrl);
+    end(client, { close: () => undefined });
+    await eventually(async () => (await upgrade()).status === 101);
+  });
+
+  it('counts event streams and sockets together, and frees their places', async () => {
+    const { socketUrl, stream, upgrade, post } = await serve({ connections: 1 });
+    const open = stream();
+    expect((await open.response).status).toBe(200);
+    expect((await upgrade()).status).toBe(429);
+    const refused = await stream().response;
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('retry-after')).toBe('5');
+    expect(await refused.json()).toMatchObject(LIMITED);
+    expect((await post('{ hello }')).status).toBe(200);
+    open.abort();
+    await eventually(async () => (await upgrade()).status === 101);
+    await eventually(async () => (await connect(socketUrl).catch(() => undefined)) !== undefined);
+    expect((await stream().response).status).toBe(429);
+  });
+
+  it('frees a place whose upgrade a middleware or a failed handshake refused', async () => {
+    const { upgrade, socketUrl } = await serve({ connections: 1 });
+    const bad = await upgrade({ 'sec-websocket-version': '1' });
+    expect(bad.status).toBe(400);
+    await eventually(async () => (await connect(socketUrl).catch(() => undefined)) !== undefined);
+    expect((await upgrade()).status).toBe(429);
+  });
+
+  it('separates clients by the address that a trusted proxy names', async () => {
+    const { socketUrl, upgrade } = await serve({ connections: 1, key: () => undefined });
+    const forwarded = (address: string) => ({ 'x-forwarded-for': address });
+    await connect(socketUrl, MODERN, { headers: forwarded('2001:db8::1') });
+    expect((await upgrade(forwarded('2001:db8::2'))).status).toBe(429);
+    expect((await upgrade(forwarded('2001:db8:1::2'))).status).toBe(101);
+  });
+
+  it('closes a WebSocket that another server accepted with 1013, which clients repeat', async () => {
+    const handler = graphqlHTTP(schema, { clientLimits: { connections: 1 } });
+    const server = http.createServer(handler);
+    const foreign = new WebSocketServer({ server, handleProtocols: () => MODERN });
+    foreign.on('connection', handler.websocketHandler);
+    const { socketUrl } = await listen(server);
+    const first = await ready(socketUrl);
+    expect((await (await connect(socketUrl)).closed).code).toBe(1013);
+    await first.close();
+    await eventually(async () => (await ready(socketUrl).catch(() => undefined)) !== undefined);
+  });
+});
+
+describe('clientLimits.subscriptions', () => {
+  it('refuses a further subscription over all connections of the client until one ends', async () => {
+    const { socketUrl, stream } = await serve({ subscriptions: 2 });
+    const one = await ready(socketUrl);
+    const other = await ready(socketUrl);
+    subscribeTo(one, 'a');
+    await one.silence();
+    expect((await stream().response).status).toBe(200);
+    subscribeTo(other, 'b');
+    expect(await other.next()).toMatchObject({
+      id: 'b',
+      type: 'error',
+      payload: [{ extensions: { code: 'RATE_LIMITED' } }],
+    });
+    expect((await stream().response).status).toBe(429);
+    other.send({ id: 'q', type: 'subscribe', payload: { query: '{ hello }' } });
+    expect(await other.next()).toMatchObject({ id: 'q', type: 'next' });
+    await other.next();
+    one.send({ id: 'a', type: 'complete' });
+    await one.silence();
+    subscribeTo(other, 'c');
+    expect(await other.silence()).toEqual([]);
+  });
+
+  it('frees the places of a socket that is closed, and of subscriptions that fail', async () => {
+    const { socketUrl, subscriptions } = await serve({ subscriptions: 1 });
+    const client = await ready(socketUrl);
+    client.send({ id: 'x', type: 'subscribe', payload: { query: 'subscription ($a: Int!) { never }' } });
+    expect(await client.next()).toMatchObject({ type: 'error' });
+    subscribeTo(client, 'a');
+    await client.silence();
+    client.websocket.terminate();
+    await until(() => subscriptions.stats().connections === 0);
+    const next = await ready(socketUrl);
+    subscribeTo(next, 'b');
+    expect(await next.silence()).toEqual([]);
+  });
+});
+
+describe('clientLimits.newOperations and newConnections', () => {
+  const window = '1h';
+
+  it('answers an operation above the limit with 429 and Retry-After, also an invalid one', async () => {
+    const { post } = await serve({ newOperations: 2, window });
+    expect(await (await post('{ nothing }')).json()).toMatchObject({ errors: [{}] });
+    expect((await post('{ hello }')).status).toBe(200);
+    const refused = await post('{ hello }');
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(1700);
+    expect(await refused.json()).toMatchObject(LIMITED);
+    expect((await post('{ hello }', ADA.headers)).status).toBe(200);
+  });
+
+  it('counts each operation of a batch', async () => {
+    const { url } = await serve({ newOperations: 2, window });
+    const results = await (await postJson(url, Array(3).fill({ query: '{ hello }' }))).json();
+    expect(results.map(({ errors }: { errors?: unknown }) => errors !== undefined)).toEqual([
+      false,
+      false,
+      true,
+    ]);
+  });
+
+  it('counts operations of sockets and event streams with those over HTTP', async () => {
+    const { socketUrl, post, stream } = await serve({ newOperations: 2, window });
+    const client = await ready(socketUrl);
+    client.send({ id: 'q', type: 'subscribe', payload: { query: '{ hello }' } });
+    expect(await client.next()).toMatchObject({ type: 'next' });
+    await client.next();
+    expect((await stream().response).status).toBe(200);
+    expect((await stream().response).status).toBe(429);
+    expect((await post('{ hello }')).status).toBe(429);
+    client.send({ id: 'q', type: 'subscribe', payload: { query: '{ hello }' } });
+    expect(await client.next()).toMatchObject({ type: 'error', payload: LIMITED.errors });
+    expect(await client.silence()).toEqual([]);
+  });
+
+  it('counts connections over Redis for all processes, and the rest in this process when Redis is gone', async () => {
+    const redis = await startRedis();
+    atEnd(() => redis.kill());
+    const limits = { newConnections: 2, window, redis: redis.url, timeout: 10_000 };
+    const [one, other] = [await serve(limits), await serve(limits)];
+    await connect(one.socketUrl);
+    await connect(other.socketUrl);
+    const refused = await one.upgrade();
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(1700);
+    await redis.kill();
+    await connect(one.socketUrl);
+  });
+
+  it('does not limit a client whose key is null, and reports a key that fails', async () => {
+    const free = await serve({ newOperations: 1, connections: 1, window, key: async () => null });
+    await Promise.all([connect(free.socketUrl), connect(free.socketUrl)]);
+    for (let i = 0; i < 3; i++) expect((await free.post('{ hello }')).status).toBe(200);
+    const failing = await serve({
+      connections: 1,
+      key() {
+        throw new Error('no key');
+      },
+    });
+    expect((await failing.post('{ hello }')).status).toBe(500);
+    expect((await failing.upgrade()).status).toBe(500);
+    expect(failing.reports).toHaveLength(2);
+  });
+});
