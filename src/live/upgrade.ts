@@ -49,7 +49,7 @@ export class UpgradeHandler {
     this.#server = server;
     this.#target = target;
     this.#settings = settings;
-    const { subscriptionProtocols } = target.settings;
+    const { subscriptionProtocols } = target.core;
     this.#handshakes = createWebSocketServer(settings, subscriptionProtocols);
   }
 
