@@ -472,8 +472,10 @@ export interface BudgetOptions<Source = ContextSource> {
   redis?: RedisSource | undefined;
   /** Prefix of the keys in Redis. @default 'espalier:budget:' */
   prefix?: string | undefined;
+  /** The time to wait for Redis. @default 100 */
+  timeout?: Duration | undefined;
   /**
-   * When Redis does not answer within 100 milliseconds: `'local'` uses buckets of this process, `'open'` executes every operation, and
+   * When Redis is unavailable: `'local'` uses buckets of this process, `'open'` executes every operation, and
    * `'closed'` refuses every operation with 503. @default 'local'
    */
   onUnavailable?: 'local' | 'open' | 'closed' | undefined;

@@ -64,7 +64,7 @@ export async function serve({ folder, leak }) {
   server.requestTimeout = 8000;
   server.keepAliveTimeout = 3000;
   const subscriptions = attachSubscriptions(server, graphql, {
-    keepAlive: 5000,
+    ping: 5000,
     share: (_, { query }) => (query.includes('shared') ? 'all' : undefined),
   });
   let published = 0;

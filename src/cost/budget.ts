@@ -8,6 +8,7 @@ import { refusalError } from '../execution/graphql-error.ts';
 import { type RequestError, withNativePromise } from '../execution/types.ts';
 import type { Headers } from '../http/reply.ts';
 import {
+  delay,
   duration,
   isFunction,
   isString,
@@ -32,11 +33,9 @@ interface BudgetSettings {
   readonly key: (source: unknown, context: unknown) => MaybePromise<unknown>;
   readonly redis: RedisSource | undefined;
   readonly prefix: string;
+  readonly timeout: number;
   readonly onUnavailable: 'local' | 'open' | 'closed';
 }
-
-/** Milliseconds that an operation waits for Redis. */
-const REDIS_TIMEOUT = 100;
 
 const rules: Rules<BudgetSettings> = {
   // The option is required: its default is refused.
@@ -50,6 +49,7 @@ const rules: Rules<BudgetSettings> = {
   ),
   redis: redisRule,
   prefix: rule('espalier:budget:', isString, 'a string'),
+  timeout: delay(100),
   onUnavailable: oneOf('local', 'open', 'closed'),
 };
 
@@ -320,11 +320,11 @@ return {allowed and 1 or 0, string.format('%.17g', left)}
 /** Creates buckets in Redis, which all processes share. `take` rejects if Redis is unavailable or slow. */
 function createRedisBuckets(
   redis: RedisCommands,
-  { limit, window, prefix }: BucketSettings & { readonly prefix: string },
+  { limit, window, prefix, timeout }: BucketSettings & { readonly prefix: string; readonly timeout: number },
 ): BucketStore {
   return {
     async take(key, tokens) {
-      const reply = await TAKE.run(redis, REDIS_TIMEOUT, `${prefix}${key}`, limit, window, tokens);
+      const reply = await TAKE.run(redis, timeout, `${prefix}${key}`, limit, window, tokens);
       // The number is a string if the client has the option `stringNumbers`.
       const [allowed, left] = reply as [number | string, string];
       return { allowed: Number(allowed) === 1, left: Number(left) };

@@ -360,8 +360,8 @@ const FAMILIES = {
     ...sockets(
       '/graphql',
       { maxpayload: 5 },
-      { keepAlive: '12' },
-      { keepAlive: -1 },
+      { ping: '12' },
+      { ping: -1 },
       { limits: { operations: 0 } },
       { limits: 5 },
       { limits: { depth: 5 } },
