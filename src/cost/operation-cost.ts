@@ -30,12 +30,12 @@ import type { ValidatedOperation } from '../execution/types.ts';
 import { formatValue, getOrCreate, isObject } from '../options/rules.ts';
 import { costAnnotationOf, fieldAnnotation, type ListSize } from './annotations.ts';
 
-/** The assumed number of items of a list without `@listSize`. */
-const LIST_SIZE = 10;
-/** The weight of a mutation, in addition to its fields. */
-const MUTATION = 10;
-
-interface CostSettings {
+/** The weights that no directive sets. */
+interface CostDefaults {
+  /** The assumed number of items of a list. */
+  readonly listSize: number;
+  /** The weight of a mutation, in addition to its fields. */
+  readonly mutation: number;
   /** Whether `requireOneSlicingArgument` refuses operations. */
   readonly requiresSlicing: boolean;
 }
@@ -63,12 +63,12 @@ const NO_SIZES: SizedFields = new Map();
  */
 export function compileCost(
   { schema, document, operation }: Pick<ValidatedOperation, 'schema' | 'document' | 'operation'>,
-  settings: CostSettings,
+  defaults: CostDefaults,
 ): Formula {
   const rootType = schema.getRootType(operation.operation);
   if (rootType === undefined || rootType === null) return 0;
-  const base = operation.operation === 'mutation' ? MUTATION : 0;
-  const compiler = new CostCompiler(schema, fragmentsOf(document), settings);
+  const base = operation.operation === 'mutation' ? defaults.mutation : 0;
+  const compiler = new CostCompiler(schema, fragmentsOf(document), defaults);
   const cost = sum([base, compiler.selectionSet(operation.selectionSet, rootType, NO_SIZES)]);
   return withDefaults(cost, defaultsOf(operation));
 }
@@ -76,18 +76,18 @@ export function compileCost(
 class CostCompiler {
   readonly #schema: GraphQLSchema;
   readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
-  readonly #settings: CostSettings;
+  readonly #defaults: CostDefaults;
   /** The parts of fragments without sized fields, so that a fragment is compiled once per type. */
   readonly #compiled = new Map<FragmentDefinitionNode, readonly ConditionalCost[]>();
 
   constructor(
     schema: GraphQLSchema,
     fragments: ReadonlyMap<string, FragmentDefinitionNode>,
-    settings: CostSettings,
+    defaults: CostDefaults,
   ) {
     this.#schema = schema;
     this.#fragments = fragments;
-    this.#settings = settings;
+    this.#defaults = defaults;
   }
 
   selectionSet(set: SelectionSetNode, type: GraphQLCompositeType, sizes: SizedFields): Formula {
@@ -170,7 +170,7 @@ class CostCompiler {
     if (definition === undefined) return 0;
     const type = getNamedType(definition.type);
     const { weight, listSize } = fieldAnnotation(this.#schema, definition, parent);
-    const expected = listSize && expectedSize(listSize, definition, node, this.#settings);
+    const expected = listSize && expectedSize(listSize, definition, node, this.#defaults);
     const below = expected !== undefined && listSize !== undefined && listSize.sizedFields.length > 0;
     const selections =
       node.selectionSet !== undefined && isCompositeType(type)
@@ -186,7 +186,7 @@ class CostCompiler {
   #items({ type }: Field, size: Formula | undefined): Formula {
     const levels = listLevels(type);
     if (levels === 0) return 1;
-    return product(size ?? LIST_SIZE, LIST_SIZE ** (levels - 1));
+    return product(size ?? this.#defaults.listSize, this.#defaults.listSize ** (levels - 1));
   }
 }
 
@@ -206,10 +206,10 @@ function expectedSize(
   { assumedSize, slicingArguments, requireOneSlicingArgument }: ListSize,
   definition: GraphQLField<unknown, unknown>,
   node: FieldNode,
-  settings: CostSettings,
+  defaults: { readonly listSize: number; readonly requiresSlicing: boolean },
 ): Formula | undefined {
   if (slicingArguments.length === 0) return assumedSize;
-  const unlimited = assumedSize ?? LIST_SIZE;
+  const unlimited = assumedSize ?? defaults.listSize;
   // A negative size may select items from the end, or all items, as in SQL and Array.prototype.slice.
   const itemsOf = (size: number): number => (size < 0 ? Math.max(-size, unlimited) : size);
   const sizes = slicingArguments.map((path) => sliceSize(definition.args, node, path));
@@ -219,7 +219,7 @@ function expectedSize(
     if (given[0] !== undefined && count === 1) return itemsOf(given[0]);
     if (count === 0 && assumedSize !== undefined) return assumedSize;
   }
-  const isStrict = requireOneSlicingArgument && settings.requiresSlicing;
+  const isStrict = requireOneSlicingArgument && defaults.requiresSlicing;
   const names = slicingArguments.map((path) => `"${path.join('.')}"`).join(', ');
   return (variables) => {
     let largest: number | undefined;
