@@ -97,7 +97,7 @@ export function createMcp(handler: GraphQLHandler, given: McpOptions): McpEndpoi
   }
   const settings = resolveOptions(MCP_OPTIONS, given, rules, REPLACED_OPTIONS);
   for (const name of ['name', 'version'] as const)
-    if (settings[name] === '') throw wrongOption(MCP_OPTIONS, name, undefined, rules[name].accepted);
+    if (settings[name] === '') throw wrongOption(MCP_OPTIONS, name, given?.[name], rules[name].accepted);
   const headers = new Map(
     Object.entries(settings.variablesFromHeaders).map(([name, header]) => [name, header.toLowerCase()]),
   );

@@ -463,8 +463,10 @@ describe('the tools of mcp', () => {
   it('mcp needs the name and the version of the application, and has the origins and hosts of its handler', () => {
     const handler = graphqlHTTP(schema, { documents: { from: documents }, auth: { scopes: () => null } });
     const mistake = (options: object) => expect(() => mcp(handler, options as McpOptions));
-    mistake({ version: '1.4.0' }).toThrow('option "name" is undefined; accepted: the name of the application');
-    mistake({ name: 'shop', version: '' }).toThrow('option "version" is undefined');
+    mistake({ version: '1.4.0' }).toThrow(
+      'option "name" is undefined; accepted: the name of the application',
+    );
+    mistake({ name: 'shop', version: '' }).toThrow('option "version" is ""');
     mistake({ ...NAMED, allowedOrigins: [] }).toThrow('the endpoint has that of graphqlHTTP');
   });
 
