@@ -157,7 +157,6 @@ export function createCore(
   const extensions = createExtensions({ scope, reportBackground: report, reportError, hasOneSchema });
   if (schema instanceof GraphQLSchema) for (const { check } of extensions) check?.(schema);
   const engineSettings = createEngineSettings(settings, reporter, extensions);
-  const { formatErrors } = engineSettings;
   const { context, rootValue } = settings;
   const source = schemaSource(scope, schema, extensions);
   const rules = extensions.flatMap(({ rule }) => rule ?? []);
@@ -188,7 +187,7 @@ export function createCore(
     allowedOrigins: settings.allowedOrigins,
     subscriptionProtocols: settings.subscriptionProtocols,
     isHostAllowed: settings.allowedHosts && createHostCheck(settings.allowedHosts),
-    formatErrors,
+    formatErrors: engineSettings.formatErrors,
     reportError,
     reportForwardedError,
   };
