@@ -406,12 +406,6 @@ export interface PersistedQueryOptions {
 /** The option `documents` of `graphqlHTTP`: how documents are kept, and which of them clients request by id. */
 export interface DocumentsOptions<Source = ContextSource> {
   /**
-   * Bytes of memory for prepared documents: their text, their nodes, and their compiled form. One document
-   * may take about a tenth of it; a larger one is prepared for each request, or is executed by graphql-js.
-   * @default 33554432
-   */
-  cacheBytes?: ByteSize | undefined;
-  /**
    * The trusted documents. All of them are validated and prepared when the middleware is created. A file or
    * directory is read again when it changes; the previous documents stay in use if it cannot be read.
    * @default none
@@ -430,6 +424,12 @@ export interface DocumentsOptions<Source = ContextSource> {
    * @default false
    */
   apq?: boolean | PersistedQueryOptions | undefined;
+  /**
+   * Bytes of memory for prepared documents: their text, their nodes, and their compiled form. One document
+   * may take about a tenth of it; a larger one is prepared for each request, or is executed by graphql-js.
+   * @default 33554432
+   */
+  cacheBytes?: ByteSize | undefined;
 }
 
 /** Options of subscriptions over HTTP. */

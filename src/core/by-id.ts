@@ -86,7 +86,7 @@ export function createCoreDocuments(parts: CoreParts): {
   const engine = selectEngine(options.engine);
   const settings = resolveDocuments(options.documents);
   const { from, apq, cacheBytes } = settings;
-  if (from === undefined && apq === undefined) {
+  if (options.documents === undefined) {
     const prepare = createPrepare(engine, engineSettings, { ...options, cacheBytes });
     const warm = async (from: GraphQLSchema, to: GraphQLSchema) => {
       await prepare.warm(from, to);
