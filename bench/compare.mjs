@@ -88,7 +88,7 @@ async function start(folder) {
   // Those that would print a notice in production are set.
   const options = { graphiql: false, introspection: true, getMutations: true, onError: () => undefined };
   const schema = makeSchema(build, bus);
-  const graphql = graphqlHTTP(schema, { ...options, eventStreams: { ping: 0 } });
+  const graphql = graphqlHTTP(schema, { ...options, eventStreams: { ping: false } });
   const routes = new Map([
     ['/graphql', graphql],
     ['/cached', ifKnown(() => graphqlHTTP(schema, { ...options, responseCache: true }))],
@@ -99,7 +99,7 @@ async function start(folder) {
     const path = req.url.split('?', 1)[0];
     (routes.get(path) ?? files)(req, res, () => res.writeHead(404).end());
   });
-  attachSubscriptions(server, graphql, { keepAlive: 0 });
+  attachSubscriptions(server, graphql, { ping: false });
   return server;
 }
 

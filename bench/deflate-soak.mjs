@@ -28,7 +28,7 @@ async function serve() {
   await once(server, 'listening');
   const subscriptions = attachSubscriptions(server, schema, {
     // Clients that read nothing are closed by the limit of their queue, not because they do not answer.
-    keepAlive: 0,
+    ping: false,
     share: () => 'all',
     perMessageDeflate: 'shared',
     limits: { bufferedBytes: '64kb' },

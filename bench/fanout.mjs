@@ -48,7 +48,7 @@ async function espalier(options) {
   const { attachSubscriptions } = await import('espalier/subscriptions');
   const bus = createBus();
   const server = createServer(controls(bus.publish, () => subscriptions.stats().connections));
-  const subscriptions = attachSubscriptions(server, await graphqlSchema(bus), { keepAlive: 0, ...options });
+  const subscriptions = attachSubscriptions(server, await graphqlSchema(bus), { ping: false, ...options });
   return server;
 }
 

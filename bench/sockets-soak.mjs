@@ -42,7 +42,7 @@ async function serve() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const subscriptions = attachSubscriptions(server, schema, {
-    keepAlive: 5000,
+    ping: 5000,
     share: (_, { query }) => (query.includes('shared') ? 'all' : undefined),
   });
   let shared = 0;

@@ -9,11 +9,12 @@ export type * from '../types/mcp.ts';
  * operations of the option `documents` of a handler. Needs the package `@modelcontextprotocol/server`.
  *
  * @param handler - the return value of `graphqlHTTP`, with `documents.from`: an object, a manifest or a directory
- * @throws TypeError (code `ERR_OPTION`) if `handler` has no list of documents, for an unknown option or a wrong value
+ * @throws TypeError (code `ERR_OPTION`) if `handler` has no list of documents, for an unknown option, a wrong value, or one that is missing
  * @example
  * const documents = { from: { hello: 'query hello { hello }' } };
- * app.use('/mcp', mcp(graphqlHTTP(schema, { documents })));
+ * const graphql = graphqlHTTP(schema, { documents });
+ * app.use('/mcp', mcp(graphql, { name: 'shop', version: '1.4.0' }));
  */
-export function mcp(handler: GraphQLHandler, options?: McpOptions): McpEndpoint {
+export function mcp(handler: GraphQLHandler, options: McpOptions): McpEndpoint {
   return createMcp(handler, options);
 }

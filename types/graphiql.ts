@@ -14,44 +14,22 @@ export interface GraphiQLOptions {
    */
   defaultQuery?: string | undefined;
   /**
-   * Headers in the headers editor of a new tab: a JSON text, or an object of strings. Every visitor of the
-   * page can read them.
+   * Headers in the headers editor of a new tab: a JSON text, or an object of strings. They are sent with queries and
+   * mutations, and as `connectionParams` with subscriptions. Every visitor of the page can read them.
    * @default none
    */
   defaultHeaders?: string | Readonly<Record<string, string>> | undefined;
-  /**
-   * Whether visitors can edit request headers. They are sent with queries and mutations, and as
-   * `connectionParams` with subscriptions.
-   * @default true
-   */
-  headersEditor?: boolean | undefined;
-  /**
-   * Whether edited headers are saved in the browser's storage. Headers often contain a token.
-   * @default false
-   */
-  persistHeaders?: boolean | undefined;
   /**
    * URL for queries and mutations. Another origin is added to `connect-src` of the page's policy.
    * @default the page's own URL
    */
   endpoint?: string | undefined;
   /**
-   * The method of queries. Mutations are always sent with POST. The server must accept QUERY (RFC 10008), and
-   * proxies must pass it on.
-   * @default 'POST'
-   */
-  method?: 'POST' | 'QUERY' | undefined;
-  /**
    * URL for subscriptions; `http` and `https` become `ws` and `wss`. With `false` the page opens no WebSocket, and a
    * subscription shows an error message.
    * @default the endpoint
    */
   subscriptionEndpoint?: string | false | undefined;
-  /**
-   * `system` follows the visitor's settings; `light` and `dark` are forced.
-   * @default 'system'
-   */
-  theme?: 'system' | 'light' | 'dark' | undefined;
   /**
    * Content-Security-Policy of the page (CSP 3). `true` is a strict policy. An object adds sources by
    * directive (`{ 'img-src': 'https://images.example' }`). With `false` the application sets the header.

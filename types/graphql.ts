@@ -121,10 +121,12 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
    * transport of the handler. @default off
    */
   idempotency?: IdempotencyOptions<Source> | undefined;
-  /** Whether documents may select `__schema` and `__type`, or a function of the request or WebSocket. @default true */
+  /**
+   * Whether documents may select `__schema` and `__type`, or a function of the request or WebSocket. With `false`, and
+   * unless `NODE_ENV` is `development` or `test`, no message contains "Did you mean …?", which reveals the schema.
+   * @default true
+   */
   introspection?: boolean | Hook<[source: Source], boolean> | undefined;
-  /** Whether messages may contain "Did you mean …?", which reveals the schema. @default only if NODE_ENV is development or test, and not if `introspection` is false */
-  suggestions?: boolean | undefined;
   /**
    * The engine that executes operations: closures that write JSON (the same results for several times less CPU
    * time), graphql-js, or a function that takes `execute`'s arguments. @default 'compiled'
@@ -133,7 +135,7 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
   /**
    * The time that an operation may take, or an event of a subscription; then its resolvers are aborted
    * (`info.getAbortSignal()`), later fields of a mutation do not start, and the client gets an error with the code `OPERATION_TIMEOUT` (504 with
-   * `application/graphql-response+json`). 0 or `false`: no limit. A subscription itself has no limit.
+   * `application/graphql-response+json`). `false`: no limit. A subscription itself has no limit.
    * @default 60000
    */
   timeout?: Duration | false | undefined;
@@ -144,13 +146,7 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
    * @default on if the schema declares the directives
    */
   incremental?: boolean | 'v0.2' | '20220824' | undefined;
-  /**
-   * Bytes of memory for prepared documents: their text, their nodes, and their compiled form. One document
-   * may take about a tenth of it; a larger one is prepared for each request, or is executed by graphql-js.
-   * @default 33554432
-   */
-  documentCacheBytes?: ByteSize | undefined;
-  /** Documents that clients request by id: trusted documents, and automatic persisted queries. @default off */
+  /** The memory for prepared documents, and documents that clients request by id: trusted ones, and automatic persisted queries. @default {} */
   documents?: DocumentsOptions<Source> | undefined;
 }
 
@@ -187,8 +183,6 @@ export interface GraphQLCompressOptions {
   codings?: readonly Precompressed[] | undefined;
   /** Smallest result to compress. @default 1024 */
   minBytes?: ByteSize | undefined;
-  /** Memory for the compressors of all open streams. Further streams are not compressed. @default 67108864 (64 MiB) */
-  maxStreamBytes?: ByteSize | undefined;
 }
 
 /**
@@ -215,15 +209,19 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
   allowedOrigins?: readonly string[] | undefined;
   /** Allowed values of `Host`; others get 421. Protects against DNS rebinding if no proxy checks the host. @default any host */
   allowedHosts?: readonly string[] | undefined;
-  /** Whether a POST may contain a list of operations, or of variables for one; they share the limits of one. @default false */
-  batching?: boolean | undefined;
   /**
-   * `'2026'` uses 422 for invalid requests and 294 for partial data, for both media types, as GraphQL over HTTP of 2026 requires.
+   * Whether a POST may contain a list of operations, or of variables for one; they share the limits of one. A number is
+   * the most operations of a list, `true` is 10; more is 413.
+   * @default false
+   */
+  batching?: boolean | number | undefined;
+  /**
+   * `'spec'` uses 422 for invalid requests and 294 for partial data, for both media types, as the draft of GraphQL over HTTP requires.
    * `'apollo'` uses 400 for invalid documents and variables also with `application/json`, as Apollo Server. A function
    * returns the status of a response, or undefined to keep it.
    * @default 'legacy'
    */
-  statusCodes?: 'legacy' | '2026' | 'apollo' | ((response: ResponseStatus) => number | undefined) | undefined;
+  statusCodes?: 'legacy' | 'spec' | 'apollo' | ((response: ResponseStatus) => number | undefined) | undefined;
   /** Whether compressed JSON bodies are accepted (gzip, deflate, br); limits count the decompressed bytes. Otherwise 415. @default false */
   inflate?: boolean | undefined;
   /**
@@ -258,7 +256,7 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
    * @default on
    */
   eventStreams?: false | EventStreamOptions | undefined;
-  /** The subprotocols that `websocketHandler` accepts. @default ['graphql-transport-ws', 'graphql-ws'] */
+  /** Accepted subprotocols of WebSockets; a client that offers none of them is closed with 4406. @default ['graphql-transport-ws', 'graphql-ws'] */
   subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
 }
 
@@ -307,16 +305,22 @@ export interface ErrorOptions {
 
 /** Limits of one document, checked once per document, before validation. `Infinity` means no limit. */
 export interface DocumentLimits {
-  /** Lexical tokens. @default 5000 */
+  /**
+   * Lexical tokens. A document may have 20 characters and one line for each, at least 100000 and 5000, and a fragment
+   * for every ten.
+   * @default 5000
+   */
   tokens?: number | undefined;
-  /** Characters of a document; its lines are limited to a twentieth of this number. @default 100000 */
-  characters?: number | undefined;
   /**
    * Levels of nested fields, fragments counted where they are spread; introspection has its own limit.
    * @default 50
    */
   depth?: number | undefined;
-  /** Fields of one operation, fragments counted at each spread. @default 10000 */
+  /**
+   * Fields of one operation, fragments counted at each spread. A document has at most two pairs of fields with the same
+   * name in the same place for each, fragments included: validation compares each pair.
+   * @default 10000
+   */
   fields?: number | undefined;
   /** Fields at the root of one operation. @default 100 */
   rootFields?: number | undefined;
@@ -324,27 +328,16 @@ export interface DocumentLimits {
   aliases?: number | undefined;
   /** Directives in one operation, fragments counted at each spread. @default 200 */
   directives?: number | undefined;
-  /** Fragments of one document. @default 500 */
-  fragments?: number | undefined;
-  /**
-   * Pairs of fields with the same name in the same place, fragments included: validation compares each pair.
-   * @default 20000
-   */
-  merges?: number | undefined;
-  /** Errors after which validation and coercion stop; all errors of resolvers are reported. @default 10 */
-  errors?: number | undefined;
   /** Values in the variables of one request, lists and objects counted by their members. @default 20000 */
   variables?: number | undefined;
 }
 
 /** The limits of a request over HTTP. */
 export interface GraphQLLimits extends DocumentLimits {
-  /** Bytes of a JSON body, counted after decompression; more is 413. @default 1048576 */
+  /** Bytes of a JSON body, counted after decompression, and of `operations` and `map` of an upload; more is 413. @default 1048576 */
   bodyBytes?: ByteSize | undefined;
   /** The time until a body is complete; then 408. @default 30000 */
   bodyTimeout?: Duration | undefined;
-  /** Operations in one batch; more is 413. @default 10 */
-  batch?: number | undefined;
 }
 
 /** The manifest that Apollo's `generate-persisted-query-manifest` writes. */
@@ -415,7 +408,7 @@ export interface PersistedQueryOptions {
   prefix?: string | undefined;
 }
 
-/** The option `documents` of `graphqlHTTP`: documents that clients request by id. */
+/** The option `documents` of `graphqlHTTP`: how documents are kept, and which of them clients request by id. */
 export interface DocumentsOptions<Source = ContextSource> {
   /**
    * The trusted documents. All of them are validated and prepared when the middleware is created. A file or
@@ -431,23 +424,23 @@ export interface DocumentsOptions<Source = ContextSource> {
    */
   only?: boolean | 'report' | Hook<[source: Source], boolean | 'report'> | undefined;
   /**
-   * The time that trusted documents may take, by id or by name of the operation, in place of the option `timeout`:
-   * `{ MonthlyReport: '5m' }`. 0 or `false`: no limit.
-   * @default none
-   */
-  timeouts?: Readonly<Record<string, Duration | false>> | undefined;
-  /**
    * Automatic persisted queries: clients register the hashes of their queries. This saves bandwidth and protects
    * nothing, because any client can register any query.
    * @default false
    */
   apq?: boolean | PersistedQueryOptions | undefined;
+  /**
+   * Bytes of memory for prepared documents: their text, their nodes, and their compiled form. One document
+   * may take about a tenth of it; a larger one is prepared for each request, or is executed by graphql-js.
+   * @default 33554432
+   */
+  cacheBytes?: ByteSize | undefined;
 }
 
 /** Options of subscriptions over HTTP. */
 export interface EventStreamOptions {
-  /** The time between messages that keep a stream open through proxies; 0: none. @default 12000 */
-  ping?: Duration | undefined;
+  /** The time between messages that keep a stream open through proxies; `false`: none. @default 12000 */
+  ping?: Duration | false | undefined;
 }
 
 /**
@@ -461,10 +454,6 @@ export interface CostOptions {
   reportOnly?: boolean | undefined;
   /** Sends the cost of an operation in the header `GraphQL-Cost`, such as `GraphQL-Cost: 42;max=1000`. @default false */
   header?: boolean | undefined;
-  /** The assumed number of items of a list without `@listSize`. @default 10 */
-  listSize?: number | undefined;
-  /** The cost of a mutation in addition to its fields. @default 10 */
-  mutation?: number | undefined;
 }
 
 /** Options of budgets: each key has a token bucket, which operations take tokens from. */

@@ -2,19 +2,10 @@ import type { Middleware } from './connect.ts';
 
 /** Options of `mcp`. */
 export interface McpOptions {
-  /**
-   * Origins of pages that may use the endpoint, such as `'https://agent.example.com'`, besides its own. Requests
-   * without `Origin`, as most agents send them, are accepted. Any other origin gets 403.
-   * @default []
-   */
-  allowedOrigins?: readonly string[] | undefined;
-  /**
-   * The values of `Host` that are accepted, with the port unless it is the default; any other gets 403. By default
-   * connections over loopback need the host `localhost`, `127.0.0.1` or `[::1]`, which stops DNS rebinding. Set it behind
-   * a proxy on the same machine.
-   * @default `allowedHosts` of the handler, or the names of loopback
-   */
-  allowedHosts?: readonly string[] | undefined;
+  /** The name of the application, which agents show their users. */
+  name: string;
+  /** The version of the application. */
+  version: string;
   /**
    * Where agents get access tokens (RFC 9728). The endpoint serves it below its path, and names it in its 401 and 403.
    * `scopes_supported` has the scopes that the tools require. @default none
@@ -27,10 +18,6 @@ export interface McpOptions {
    * nor set them. @default {}
    */
   variablesFromHeaders?: Readonly<Record<string, string>> | undefined;
-  /** The name that agents see. @default 'espalier' */
-  name?: string | undefined;
-  /** The version that agents see. @default '1.0.0' */
-  version?: string | undefined;
   /** What the API is for, which agents read before they use it. @default none */
   instructions?: string | undefined;
 }

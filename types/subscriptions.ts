@@ -3,14 +3,12 @@ import type {
   ByteSize,
   ContextSource,
   Duration,
-  ErrorReporter,
   Hook,
   MaybePromise,
   NextFunction,
   OperationTransport,
   WebSocketLike,
 } from './connect.ts';
-import type { OperationDecision, OperationDetails } from './operation.ts';
 
 export type { ErrorDetails, ErrorReporter, WebSocketLike } from './connect.ts';
 
@@ -93,10 +91,8 @@ export type UpgradeMiddleware = Hook<
 
 /** The option `limits` of `attachSubscriptions`. All but `connections` apply to each connection. */
 export interface SubscriptionLimits {
-  /** Concurrent operations; one more gets an `error`. @default 100 */
+  /** Concurrent operations; one more gets an `error`, as does one above 4 MiB of documents and variables in all. @default 100 */
   operations?: number | undefined;
-  /** Estimated bytes of memory for the documents and variables of all operations; above it an `error`. @default 4194304 (4 MiB) */
-  operationBytes?: ByteSize | undefined;
   /** Bytes of one message; the sender of a larger one is closed with 1009. @default 1048576 (1 MiB) */
   messageBytes?: ByteSize | undefined;
   /** Bytes queued for a slow client before it is closed with 1013. @default 1048576 (1 MiB) */
@@ -119,14 +115,6 @@ export interface SubscriptionOptions<Context = unknown> {
    * @default 'operation'
    */
   contextPer?: 'operation' | 'event' | 'connection' | undefined;
-  /**
-   * For a schema: called once for each unexpected error, as the option of `graphqlHTTP`; `false` reports nothing. A
-   * handler has its own `onError`.
-   * @default logs to the console
-   */
-  onError?: false | ErrorReporter | undefined;
-  /** Accepted subprotocols; a client that offers none of them is closed with 4406. @default ['graphql-transport-ws', 'graphql-ws'] */
-  subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
   /** Called once per connection, when `connection_init` arrives; a thrown GraphQLError refuses with its message (4403). @default accepts */
   onConnect?: Hook<[connection: ConnectingSubscription<Context>], MaybePromise<ConnectResult>> | undefined;
   /** Called once when a connection that was accepted has closed, whoever closed it. */
@@ -137,10 +125,6 @@ export interface SubscriptionOptions<Context = unknown> {
   onClose?:
     | Hook<[connection: SubscriptionConnection<Context>, code: number, reason: string], unknown>
     | undefined;
-  /** Called once for each operation, as the option of `graphqlHTTP`; also in event streams. @default the handler's, or none */
-  onOperation?:
-    | Hook<[operation: OperationDetails<ContextWebSocket>], MaybePromise<OperationDecision>>
-    | undefined;
   /** Middleware that runs on the upgrade request before it is accepted: sessions, authentication, rate limits. @default [] */
   middleware?: readonly UpgradeMiddleware[] | undefined;
   /** Origins whose pages may connect, in addition to our own host: a list, `'*'`, or a function. Others get 403. @default the handler's, or [] */
@@ -149,10 +133,8 @@ export interface SubscriptionOptions<Context = unknown> {
     | readonly string[]
     | Hook<[origin: string, request: IncomingMessage], boolean>
     | undefined;
-  /** Kinds of operation that may run over the socket; others get an `error`. @default ['query', 'mutation', 'subscription'] */
-  operations?: readonly ('query' | 'mutation' | 'subscription')[] | undefined;
-  /** The time between pings, and until a silent peer is terminated; legacy clients also get `ka`. 0: neither. @default 12000 */
-  keepAlive?: Duration | undefined;
+  /** The time between pings, and until a silent peer is terminated; legacy clients also get `ka`. `false`: neither. @default 12000 */
+  ping?: Duration | false | undefined;
   /** Limits of connections and of their operations. */
   limits?: SubscriptionLimits | undefined;
   /** `'oldest'`: a slow client loses its oldest events instead of its connection. @default false */

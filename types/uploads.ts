@@ -32,11 +32,6 @@ export interface UploadOptions {
    */
   maxRequestBytes?: ByteSize | undefined;
   /**
-   * Maximum size of one text part (`operations`, `map`), in bytes. More is refused with 413.
-   * @default 1_048_576 (1 MiB)
-   */
-  maxFieldBytes?: ByteSize | undefined;
-  /**
    * Bytes of one file that are kept in memory. A larger file is written to an unlinked temporary file.
    * @default 262_144 (256 KiB)
    */
@@ -140,7 +135,7 @@ export interface UploadedFile extends UploadedFileInfo {
  * Options of `receiveFiles`. Every limit is finite and applies to one request unless it says otherwise.
  */
 export interface ReceiveFilesOptions<Name extends string = string, Stored = unknown>
-  extends Omit<UploadOptions, 'streaming' | 'maxFieldBytes'> {
+  extends Omit<UploadOptions, 'streaming'> {
   /**
    * The names of the file fields, each with its maximum number of files: `{ photo: 1, gallery: 8 }`. A file under another
    * name is refused with 400, one too many with 413. `{}` accepts no files.

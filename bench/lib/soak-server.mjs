@@ -64,7 +64,7 @@ export async function serve({ folder, leak }) {
   server.requestTimeout = 8000;
   server.keepAliveTimeout = 3000;
   const subscriptions = attachSubscriptions(server, graphql, {
-    keepAlive: 5000,
+    ping: 5000,
     share: (_, { query }) => (query.includes('shared') ? 'all' : undefined),
   });
   let published = 0;
@@ -79,7 +79,6 @@ export async function serve({ folder, leak }) {
 
 /** Small caches and short times, so that they are full before the first state. */
 const limitsOf = (folder) => ({
-  documentCacheBytes: 4 << 20,
   limits: { bodyTimeout: 5000 },
   uploads: { tempDir: join(folder, 'uploads'), maxFileBytes: 4 << 20, maxRequestBytes: 16 << 20 },
 });
@@ -93,7 +92,7 @@ const FEATURES = {
     staleWhileRevalidate: '1s',
     key: ({ headers }) => headers['x-user'] ?? '',
   },
-  documents: { from: TRUSTED, apq: true },
+  documents: { from: TRUSTED, apq: true, cacheBytes: 4 << 20 },
   cost: { maxCost: 500, header: true },
   budget: { limit: 1000, window: 60_000, key: ({ headers }) => headers['x-client'] },
   context: ({ headers }) => ({ user: headers['x-user'] }),

@@ -1,4 +1,4 @@
-import { resolveCoreOptions } from '../core/options.ts';
+import { MAX_ERRORS, resolveCoreOptions } from '../core/options.ts';
 import { nameOf, readDocuments, type TrustedText } from '../core/trusted.ts';
 import { createValidator } from '../core/validate.ts';
 import { readSchema } from './read-schema.ts';
@@ -26,7 +26,7 @@ export async function checkDocuments(
 ): Promise<CheckReport> {
   const settings = settingsWith(limits);
   const schema = await readSchema(schemaFile);
-  const validator = createValidator(settings, { maxErrors: settings.limits.errors, hideSuggestions: false });
+  const validator = createValidator(settings, { maxErrors: MAX_ERRORS, hideSuggestions: false });
   const texts = await readAll(paths);
   const unfit = [...texts].flatMap(([id, trusted]) => {
     const result = validator.validate(schema, validator.parse(trusted.text));

@@ -35,7 +35,6 @@ const RULES: Rules<CompressSettings> = {
   private: flag(false),
   codings: rule<readonly Coding[]>(CODINGS, isListOf(isOneOf(...CODINGS)), "a list of 'zstd', 'br', 'gzip'"),
   minBytes: bytes(1024, { from: 0 }),
-  maxStreamBytes: bytes(64 * 1024 * 1024, { from: 0 }),
 };
 
 /** Checks the option `compress`; undefined if it is off. Codings that this version of Node cannot create are left out. */

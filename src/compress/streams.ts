@@ -47,6 +47,9 @@ const FLUSH: Readonly<Record<Coding, number | undefined>> = {
   zstd: undefined,
 };
 
+/** The memory of all compressors of a handler. Further streams are not compressed. */
+const MAX_BYTES = 64 * 1024 * 1024;
+
 /** The compressors of the open streams of one handler. */
 export class StreamCompression {
   readonly #compression: Compression;
@@ -63,7 +66,7 @@ export class StreamCompression {
     if (coding === undefined || exchange.res.hasHeader('content-encoding')) return undefined;
     if (!this.#compression.isAllowed(exchange, false)) return undefined;
     const { bytes, create } = COMPRESSORS[coding];
-    if (this.#bytes + bytes > this.#compression.settings.maxStreamBytes) return undefined;
+    if (this.#bytes + bytes > MAX_BYTES) return undefined;
     this.#bytes += bytes;
     const compressor = create();
     return {

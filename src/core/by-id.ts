@@ -5,7 +5,6 @@ import type { GraphQLSchema } from 'graphql';
 import type { ErrorDetails, MaybePromise } from '../../types/connect.ts';
 import type { FindDocument, PersistedQueryStore } from '../../types/graphql.ts';
 import type { RedisSource } from '../../types/redis.ts';
-import { timeoutRule } from '../execution/deadline.ts';
 import {
   type EngineSettings,
   type PreparedOperation,
@@ -15,10 +14,10 @@ import {
 import { toError } from '../http/reply.ts';
 import {
   assertSync,
+  bytes,
   delay,
   duration,
   formatValue,
-  group,
   isBoolean,
   isEither,
   isFunction,
@@ -53,6 +52,7 @@ import {
   type PrepareText,
 } from './documents.ts';
 import { selectEngine } from './engines.ts';
+import { maxCharacters } from './limits.ts';
 import type { CoreSettings } from './options.ts';
 import {
   createTrustedList,
@@ -72,7 +72,7 @@ export interface CoreDocuments {
   onReload(listener: () => void): void;
 }
 
-/** The fraction of `documentCacheBytes` for the texts of automatic persisted queries. */
+/** The fraction of `documents.cacheBytes` for the texts of automatic persisted queries. */
 const PERSISTED_SHARE = 1 / 8;
 
 /** Creates the `prepare` function of one core, and the documents of its option `documents`. */
@@ -84,19 +84,22 @@ export function createCoreDocuments(parts: CoreParts): {
 } {
   const { options, engineSettings } = parts;
   const engine = selectEngine(options.engine);
+  const settings = resolveDocuments(options.documents);
+  const { from, apq, cacheBytes } = settings;
   if (options.documents === undefined) {
-    const prepare = createPrepare(engine, engineSettings, options);
+    const prepare = createPrepare(engine, engineSettings, { ...options, cacheBytes });
     const warm = async (from: GraphQLSchema, to: GraphQLSchema) => {
       await prepare.warm(from, to);
       return () => undefined;
     };
     return { prepare, documents: undefined, warm };
   }
-  const settings = resolveDocuments(options.documents);
-  const { from, apq, timeouts } = settings;
-  const documentCacheBytes = options.documentCacheBytes * (apq === undefined ? 1 : 1 - PERSISTED_SHARE);
-  const prepare = createPrepare(engine, engineSettings, { ...options, documentCacheBytes });
-  const list = from?.kind === 'list' ? createTrustedList(from, parts, timeouts) : undefined;
+  const persistedBytes = apq === undefined ? 0 : cacheBytes * PERSISTED_SHARE;
+  const prepare = createPrepare(engine, engineSettings, {
+    ...options,
+    cacheBytes: cacheBytes - persistedBytes,
+  });
+  const list = from?.kind === 'list' ? createTrustedList(from, parts) : undefined;
   const find = from?.kind === 'function' ? prepareFound(from.find, prepare) : undefined;
   const trusted: PrepareTrusted | undefined =
     list && ((id, schema, params, source) => list.prepare(id, schema, params, source));
@@ -104,7 +107,7 @@ export function createCoreDocuments(parts: CoreParts): {
     prepare: createPrepareById(settings, {
       prepare,
       trusted: trusted ?? find,
-      persisted: apq === undefined ? undefined : createPersisted(apq, prepare, parts),
+      persisted: apq === undefined ? undefined : createPersisted(apq, prepare, persistedBytes, parts),
       untrusted: new UntrustedReports(parts.report),
     }),
     documents: {
@@ -126,12 +129,11 @@ const LIKE_A_HASH = /^(?:(?:sha256|x-[\w.~-]+):[\w.~-]+|[0-9a-f]{32,128})$/;
 function createPersisted(
   apq: PersistedQuerySettings,
   prepare: PrepareText,
+  bytes: number,
   { options, report }: CoreParts,
 ): PersistedQueries {
   const store = apq.store === undefined ? undefined : new SharedStore(apq.store, apq, report);
-  const { documentCacheBytes, limits } = options;
-  const bytes = documentCacheBytes * PERSISTED_SHARE;
-  return new PersistedQueries(prepare, store, { bytes, characters: limits.characters });
+  return new PersistedQueries(prepare, store, { bytes, characters: maxCharacters(options.limits) });
 }
 
 /** Prepares the trusted document with an id. Returns undefined for an unknown one. */
@@ -280,15 +282,15 @@ interface DocumentSettings {
   readonly from: TrustedSource | undefined;
   readonly only: Only | ((source: unknown) => Only);
   readonly apq: PersistedQuerySettings | undefined;
-  /** Milliseconds by id or name of an operation. */
-  readonly timeouts: ReadonlyMap<string, number>;
+  /** The memory for prepared documents. */
+  readonly cacheBytes: number;
 }
 
 interface Given {
   readonly from: unknown;
   readonly only: DocumentSettings['only'];
   readonly apq: unknown;
-  readonly timeouts: unknown;
+  readonly cacheBytes: number;
 }
 
 const rules: Rules<Given> = {
@@ -303,7 +305,7 @@ const rules: Rules<Given> = {
     "a boolean, 'report', or a function of the request",
   ),
   apq: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
-  timeouts: group("an object such as { MonthlyReport: '5m' }"),
+  cacheBytes: bytes(32 * 1024 * 1024, { to: Number.POSITIVE_INFINITY }),
 };
 
 const apqRules: Rules<PersistedQuerySettings> = {
@@ -323,7 +325,7 @@ const apqRules: Rules<PersistedQuerySettings> = {
  * @throws TypeError (code `ERR_OPTION`).
  */
 function resolveDocuments(given: unknown): DocumentSettings {
-  const { from, only, apq, timeouts } = resolveOptions(DOCUMENT_OPTIONS, given, rules);
+  const { from, only, apq, cacheBytes } = resolveOptions(DOCUMENT_OPTIONS, given, rules);
   const fail = (message: string): TypeError => optionError(DOCUMENT_OPTIONS, message);
   if (only !== false && from === undefined) {
     throw fail('option "documents.only" needs the documents that it allows; set "documents.from" too');
@@ -331,22 +333,13 @@ function resolveDocuments(given: unknown): DocumentSettings {
   if (only === true && apq !== false) {
     throw fail('option "documents.apq" has no effect with "documents.only": true; remove one of them');
   }
-  if (timeouts !== undefined && (from === undefined || isFunction(from))) {
-    throw fail('option "documents.timeouts" is for the documents of a list; set "documents.from" to one');
-  }
   return {
     from: from === undefined ? undefined : sourceOf(from),
-    timeouts: resolveTimeouts(timeouts),
+    cacheBytes,
     only,
     apq:
       apq === false ? undefined : resolveOptions(PERSISTED_QUERY_OPTIONS, apq === true ? {} : apq, apqRules),
   };
-}
-
-function resolveTimeouts(given: unknown): ReadonlyMap<string, number> {
-  const rules = Object.fromEntries(Object.keys(given ?? {}).map((name) => [name, timeoutRule]));
-  const scope = { ...DOCUMENT_OPTIONS, within: 'documents.timeouts' };
-  return new Map(Object.entries(resolveOptions(scope, given, rules)));
 }
 
 function sourceOf(from: unknown): TrustedSource {

@@ -1,13 +1,13 @@
 import { assertValidSchema, GraphQLSchema, version, versionInfo } from 'graphql';
 import type { MaybePromise, OperationTransport } from '../../types/connect.ts';
-import type { ContextDetails, SharedOperation } from '../../types/subscriptions.ts';
+import type { ContextDetails, SharedOperation, SubscriptionProtocol } from '../../types/subscriptions.ts';
 import {
   createErrorReporter,
   isDevelopment,
   noteUnsupportedVersion,
   type Reporter,
 } from '../diagnostics/logging.ts';
-import { createTimeLimits, type TimeLimit } from '../execution/deadline.ts';
+import { createTimeLimit, type TimeLimit } from '../execution/deadline.ts';
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
 import { hasBatchResolvers } from '../execution/resolve-many.ts';
 import {
@@ -32,7 +32,7 @@ import {
   foldGuards,
   type ResponseHooks,
 } from './extension.ts';
-import type { CoreSettings } from './options.ts';
+import { type CoreSettings, MAX_ERRORS } from './options.ts';
 import {
   notASchema,
   noteHandler,
@@ -102,6 +102,7 @@ export interface GraphQLCore {
   rootValueFor(source: unknown): unknown;
   /** Origins whose pages count as same-site. */
   readonly allowedOrigins: readonly string[];
+  readonly subscriptionProtocols: readonly SubscriptionProtocol[];
   /** Whether the option `allowedHosts` allows the host of a request; undefined allows every host. */
   readonly isHostAllowed: HostCheck | undefined;
   /** Masks and formats errors for the client, and reports unexpected errors. */
@@ -165,7 +166,6 @@ export function createCore(
   const extensions = createExtensions({ scope, reportBackground: report, reportError, hasOneSchema });
   if (schema instanceof GraphQLSchema) for (const { check } of extensions) check?.(schema);
   const engineSettings = createEngineSettings(settings, reporter, extensions);
-  const { formatErrors } = engineSettings;
   const { context, rootValue } = settings;
   const source = schemaSource(scope, schema, extensions);
   const rules = extensions.flatMap(({ rule }) => rule ?? []);
@@ -189,13 +189,14 @@ export function createCore(
     readsSource: readsSource(settings, extensions),
     contextFor: createContextFactory(context),
     onOperation: settings.onOperation,
-    timeLimit: engineSettings.timeLimitOf?.(undefined),
+    timeLimit: engineSettings.timeLimit,
     ...membersOf(extensions),
     cursors: settings.cursorSettings,
     rootValueFor: createRootValue(rootValue),
     allowedOrigins: settings.allowedOrigins,
+    subscriptionProtocols: settings.subscriptionProtocols,
     isHostAllowed: settings.allowedHosts && createHostCheck(settings.allowedHosts),
-    formatErrors,
+    formatErrors: engineSettings.formatErrors,
     reportError,
     reportForwardedError,
   };
@@ -234,19 +235,18 @@ function createEngineSettings(
   const debug = isDevelopment();
   // Suggestions reveal names of the schema and help only in development.
   const hidesNames = extensions.some((each) => each.hidesNames === true);
-  const hideSuggestions =
-    hidesNames || !(settings.suggestions ?? (debug && settings.introspection !== false));
+  const hideSuggestions = hidesNames || !debug || settings.introspection === false;
   const masking = { debug, hideSuggestions };
   const formatErrors = createErrorFormatter(settings, reporter, masking);
-  const limitOf = createTimeLimits({
+  const timeLimit = createTimeLimit(settings.timeout, {
     formatErrors,
     report: (error, origin) => reporter.report(error, errorDetails(origin)),
   });
   const engineSettings: EngineSettings = {
-    timeLimitOf: (milliseconds = settings.timeout) => limitOf(milliseconds),
+    timeLimit,
     fieldResolver: settings.fieldResolver,
     typeResolver: settings.typeResolver,
-    maxErrors: settings.limits.errors,
+    maxErrors: MAX_ERRORS,
     hideSuggestions,
     coordinates: settings.errors.coordinate,
     guards: foldGuards(extensions),

@@ -77,12 +77,12 @@ const errorBytes = ({ errors }: RequestError): number =>
 export function createPrepare(
   engine: Engine,
   settings: EngineSettings,
-  options: CoreSettings,
+  options: CoreSettings & { readonly cacheBytes: number },
 ): PrepareText & { warm(from: GraphQLSchema, to: GraphQLSchema): Promise<void> } {
   const validator = createValidator(options, settings);
-  const { documentCacheBytes } = options;
-  const valid = createDocumentCache<LoadedDocument>(documentCacheBytes * (1 - REFUSED_SHARE));
-  const refused = createDocumentCache<RequestError>(documentCacheBytes * REFUSED_SHARE);
+  const { cacheBytes } = options;
+  const valid = createDocumentCache<LoadedDocument>(cacheBytes * (1 - REFUSED_SHARE));
+  const refused = createDocumentCache<RequestError>(cacheBytes * REFUSED_SHARE);
   const createOperation = createOperationFactory(engine, settings, options);
   const { select, prepare: prepareOperation } = createOperationSelector(options, (operation) =>
     createOperation(operation, {
@@ -286,8 +286,6 @@ function createLoadQueue<V>(): LoadQueue<V> {
 /** A validated document with its prepared operations by name. */
 export interface LoadedDocument extends Validated {
   readonly source: string;
-  /** Milliseconds, as in `ValidatedOperation`. */
-  readonly timeout?: number | undefined;
   readonly operations: Map<string | undefined, PreparedOperation>;
   /** The mode that a trusted document fixes; undefined if requests choose it. */
   readonly onError?: unknown;
@@ -354,7 +352,7 @@ export function createOperationSelector(
 
 function findOperation(
   given: GraphQLSchema,
-  { source, document, cost, timeout }: LoadedDocument,
+  { source, document, cost }: LoadedDocument,
   operationName: string | undefined,
 ): ValidatedOperation | RequestError {
   const operation = getOperationAST(document, operationName);
@@ -363,7 +361,7 @@ function findOperation(
     if (given.getRootType(operation.operation) == null) return noRootType(operation);
     const schema = executingSchema(given, operation.operation);
     const visible = schema === given ? undefined : given;
-    return { kind: 'operation', schema, visible, source, document, operation, cost, timeout };
+    return { kind: 'operation', schema, visible, source, document, operation, cost };
   }
   const message =
     operationName === undefined

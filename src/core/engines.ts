@@ -73,7 +73,7 @@ export function createOperationFactory(
     const added = addIncremental(operation, execute, account);
     const base: PreparedOperation = { ...operation, kind: 'prepared', maxErrors, ...added };
     const prepared = settings.withHooks?.(base, account) ?? base;
-    const timeLimit = settings.timeLimitOf?.(operation.timeout);
+    const { timeLimit } = settings;
     const timed =
       timeLimit === undefined
         ? prepared

@@ -53,6 +53,12 @@ const NESTING_PER_DEPTH = 4;
 const MAX_NESTING = 500;
 /** Selections per field that the limit allows: a spread usually has several fields. */
 const SELECTIONS_PER_FIELD = 2;
+/** Pairs of fields with the same name in the same place, for each field that the limit allows. */
+const MERGES_PER_FIELD = 2;
+const TOKENS_PER_FRAGMENT = 10;
+
+/** The characters that a document may have, with comments, which are no tokens. */
+export const maxCharacters = ({ tokens }: DocumentLimitSettings): number => Math.max(100_000, tokens * 20);
 
 /**
  * Measures the operations of a parsed document before validation, which can take very long for a malicious document. Returns the
@@ -71,8 +77,9 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
   const meter = createMeter(document, max.nesting);
   const highest = zeroCost();
   const count = (kind: string): number => document.definitions.filter((node) => node.kind === kind).length;
-  if (count('FragmentDefinition') > limits.fragments) {
-    throw limitExceeded('fragments', limits.fragments, 'The document');
+  const maxFragments = Math.floor(limits.tokens / TOKENS_PER_FRAGMENT);
+  if (count('FragmentDefinition') > maxFragments) {
+    throw limitExceeded('fragments', maxFragments, 'The document');
   }
   if (count('OperationDefinition') > MAX_OPERATIONS) {
     throw limitExceeded('operations', MAX_OPERATIONS, 'The document');
@@ -89,8 +96,9 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
     }
   }
   // Checked last, since the limit of fields bounds the work of this check.
-  if (countOverlappingFields(document, limits.merges, meter.isCyclic()) > limits.merges) {
-    throw limitExceeded('merges', limits.merges);
+  const maxMerges = limits.fields * MERGES_PER_FIELD;
+  if (countOverlappingFields(document, maxMerges, meter.isCyclic()) > maxMerges) {
+    throw limitExceeded('merges', maxMerges);
   }
   return highest;
 }
@@ -411,10 +419,10 @@ const MESSAGES = {
     `would return more than ${max} times the values of the standard introspection query`,
   introspectionAliases: (max: number) => `has more than ${max} aliases in introspection`,
   nesting: (max: number) => `is nested deeper than ${max} levels, including fragments and literals`,
-  fragments: (max: number) => `has more than ${max} fragments${byOption('limits.fragments')}`,
+  fragments: (max: number) => `has more than ${max} fragments${byOption('limits.tokens')}`,
   operations: (max: number) => `has more than ${max} operations`,
   merges: (max: number) =>
-    `has more than ${max} pairs of fields with the same name in the same place${byOption('limits.merges')}`,
+    `has more than ${max} pairs of fields with the same name in the same place${byOption('limits.fields')}`,
 };
 
 /** Creates the error of a document above a limit; its code is `LIMIT_` and the name, such as `LIMIT_ROOT_FIELDS`. */

@@ -8,7 +8,6 @@ import type { IncrementalFormat, OnOperation } from '../execution/types.ts';
 import type { CursorSettings } from '../live/cursors.ts';
 import {
   type Accepts,
-  bytes,
   group,
   isBoolean,
   isEither,
@@ -30,6 +29,9 @@ import {
   type WithDefaults,
 } from '../options/rules.ts';
 import { DEFAULT_ENGINE } from './default-engine.ts';
+
+/** The errors after which validation and coercion stop; all errors of resolvers are reported. */
+export const MAX_ERRORS = 10;
 
 export type DocumentLimitSettings = Readonly<WithDefaults<DocumentLimits>>;
 
@@ -55,6 +57,7 @@ export interface CoreSettings {
   /** The allowed hosts; undefined allows every host. */
   readonly allowedHosts: readonly string[] | undefined;
   readonly onOperation: OnOperation | undefined;
+  readonly subscriptionProtocols: readonly SubscriptionProtocol[];
   readonly errors: ErrorSettings;
   /** The option `cursors`; undefined if it is not set. */
   readonly cursorSettings?: CursorSettings | undefined;
@@ -63,12 +66,10 @@ export interface CoreSettings {
   readonly cost: unknown;
   readonly budget: unknown;
   readonly introspection: boolean | ((source: unknown) => boolean);
-  readonly suggestions: boolean | undefined;
   readonly engine: 'compiled' | 'graphql-js' | ExecuteFunction;
   /** Milliseconds that an operation may take; `Infinity` if they are not limited. */
   readonly timeout: number;
   readonly incremental: boolean | IncrementalFormat | undefined;
-  readonly documentCacheBytes: number;
   /** The option `documents`, whose members `resolveDocuments` checks. */
   readonly documents: unknown;
   readonly limits: DocumentLimitSettings;
@@ -81,21 +82,7 @@ const isLimit = isEither(isPositive, isOneOf(Number.POSITIVE_INFINITY));
 
 const PROTOCOLS = ['graphql-transport-ws', 'graphql-ws'] as const;
 
-/** The rule of `subscriptionProtocols`, an option of `graphqlHTTP` and of `attachSubscriptions`. */
-export const protocolsRule: Rule<readonly SubscriptionProtocol[]> = rule<readonly SubscriptionProtocol[]>(
-  PROTOCOLS,
-  isListOf(isOneOf(...PROTOCOLS)),
-  "a list of 'graphql-transport-ws' and 'graphql-ws'",
-);
-
-/** The rule of `onError`, an option of `graphqlHTTP` and of `attachSubscriptions`. */
-export const onErrorRule: Rule<OnError> = rule<OnError>(
-  undefined,
-  isEither(isOneOf(false), isFunction),
-  'a function, or false for no reports',
-);
-
-export const limit = (fallback: number): Rule<number> =>
+const limit = (fallback: number): Rule<number> =>
   rule(fallback, isLimit, 'a whole number from 1, or Infinity for no limit');
 
 /** The rules of the limits that HTTP and sockets share. */
@@ -106,10 +93,6 @@ const documentLimitRules: Rules<DocumentLimitSettings> = {
   rootFields: limit(100),
   aliases: limit(1000),
   directives: limit(200),
-  fragments: limit(500),
-  merges: limit(20_000),
-  errors: limit(10),
-  characters: limit(100_000),
   variables: limit(20_000),
 };
 
@@ -121,7 +104,11 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'errors' | 'cursorSettings'
   typeResolver: optionalFunction(),
   validationRules: rule<readonly ValidationRule[]>([], isListOf(isFunction), 'a list of validation rules'),
   formatError: optionalFunction(),
-  onError: onErrorRule,
+  onError: rule<OnError>(
+    undefined,
+    isEither(isOneOf(false), isFunction),
+    'a function, or false for no reports',
+  ),
   allowedOrigins: rule<readonly string[]>(
     [],
     isListOf(isOrigin),
@@ -133,6 +120,11 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'errors' | 'cursorSettings'
     "a list of hosts such as 'api.example.com' or 'localhost:3000', without a scheme, a path or wildcards",
   ),
   onOperation: optionalFunction(),
+  subscriptionProtocols: rule<readonly SubscriptionProtocol[]>(
+    PROTOCOLS,
+    isListOf(isOneOf(...PROTOCOLS)),
+    "a list of 'graphql-transport-ws' and 'graphql-ws'",
+  ),
   cursors: group('an object with a key'),
   auth: group(
     'an object such as { scopes: (req) => req.auth?.scopes ?? null }, or false if a router in front enforces the directives',
@@ -145,7 +137,6 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'errors' | 'cursorSettings'
     isEither(isBoolean, isFunction),
     'a boolean, or a function of the request',
   ),
-  suggestions: rule<boolean | undefined>(undefined, isBoolean, 'a boolean'),
   engine: rule<CoreSettings['engine']>(
     DEFAULT_ENGINE,
     isEither(isOneOf('compiled', 'graphql-js'), isFunction),
@@ -158,7 +149,6 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'errors' | 'cursorSettings'
   ),
   timeout: timeoutRule,
   documents: group("an object such as { from: 'persisted-documents.json' }"),
-  documentCacheBytes: bytes(32 * 1024 * 1024, { to: Number.POSITIVE_INFINITY }),
 };
 
 const MODES = ['PROPAGATE', 'NULL', 'HALT'] as const;

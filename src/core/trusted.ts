@@ -4,12 +4,7 @@ import { join } from 'node:path';
 import { types } from 'node:util';
 import { GraphQLSchema, Kind } from 'graphql';
 import { refuse } from '../execution/graphql-error.ts';
-import type {
-  MemoryAccount,
-  PreparedOperation,
-  RequestError,
-  ValidatedOperation,
-} from '../execution/types.ts';
+import type { MemoryAccount, PreparedOperation, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
 import { formatValue, getOrCreate, isObject, isString } from '../options/rules.ts';
 import type { CoreParts } from './by-id.ts';
@@ -27,12 +22,11 @@ import { createValidator } from './validate.ts';
 export function createTrustedList(
   { texts, path }: { readonly texts: TrustedTexts; readonly path: string | undefined },
   parts: CoreParts,
-  timeouts: ReadonlyMap<string, number>,
 ): TrustedList {
   const { report } = parts;
   const schema = parts.schema instanceof GraphQLSchema ? parts.schema : undefined;
   const onUnfit = (unfit: readonly UnfitDocument[]): void => report(new Error(describeUnfit(unfit)));
-  const list = new TrustedList(texts, createLoader(parts, timeouts), schema, onUnfit);
+  const list = new TrustedList(texts, createLoader(parts), schema, onUnfit);
   if (path !== undefined) {
     watchDocuments(list, path, (cause) => {
       const reason = toError(cause).message;
@@ -46,19 +40,16 @@ export function createTrustedList(
 /** Trusted documents do not count against the memory of the document cache. */
 const UNLIMITED: MemoryAccount = { charge: () => true };
 
-function createLoader(
-  { options, engineSettings }: CoreParts,
-  timeouts: ReadonlyMap<string, number>,
-): TrustedLoader {
+function createLoader({ options, engineSettings }: CoreParts): TrustedLoader {
   const validator = createValidator(options, engineSettings);
   const engine = selectEngineInAdvance(options.engine);
   const createOperation = createOperationFactory(engine, engineSettings, options);
   const { prepare, select } = createOperationSelector(options, (operation) =>
-    createOperation(withTimeout(operation, timeouts), UNLIMITED),
+    createOperation(operation, UNLIMITED),
   );
   return {
     select,
-    load(schema, id, { text, onError }) {
+    load(schema, { text, onError }) {
       const isMode = options.errors.modes.some((mode) => mode === onError);
       if (onError !== undefined && !isMode) return wrongMode(onError);
       const validated = validator.validate(schema, validator.parse(text));
@@ -68,7 +59,6 @@ function createLoader(
         source: text,
         operations: new Map(),
         onError,
-        timeout: timeouts.get(id),
       };
       const names = operationNamesOf(entry);
       for (const name of names) prepare(schema, entry, name);
@@ -84,14 +74,6 @@ const wrongMode = (onError: unknown): RequestError =>
     `Its "onError" is ${formatValue(onError)}, which the option "errors.modes" does not have.`,
     'BAD_REQUEST',
   );
-
-function withTimeout(
-  operation: ValidatedOperation,
-  timeouts: ReadonlyMap<string, number>,
-): ValidatedOperation {
-  const timeout = operation.timeout ?? timeouts.get(operation.operation.name?.value ?? '');
-  return timeout === undefined ? operation : { ...operation, timeout };
-}
 
 const operationNamesOf = ({ document }: LoadedDocument): readonly (string | undefined)[] =>
   document.definitions.flatMap((node) => (node.kind === Kind.OPERATION_DEFINITION ? [node.name?.value] : []));
@@ -112,7 +94,7 @@ function describeUnfit(unfit: readonly UnfitDocument[]): string {
 /** Validates and prepares trusted documents. */
 interface TrustedLoader extends Pick<OperationSelector, 'select'> {
   /** Validates a document, and prepares all its operations. */
-  load(schema: GraphQLSchema, id: string, trusted: TrustedText): LoadedDocument | RequestError;
+  load(schema: GraphQLSchema, trusted: TrustedText): LoadedDocument | RequestError;
 }
 
 /** A trusted document that does not fit the schema, or exceeds a limit. */
@@ -267,7 +249,7 @@ class TrustedList {
     unfit: UnfitDocument[],
   ): LoadedDocument | RequestError {
     const trusted = list.texts.get(id) ?? NO_TEXT;
-    const entry = this.#loader.load(schema, id, trusted);
+    const entry = this.#loader.load(schema, trusted);
     list.entriesOf(schema).set(id, entry);
     if (entry.kind === 'error') unfit.push({ id, name: nameOf(trusted), errors: entry.errors });
     return entry;

@@ -16,7 +16,14 @@ import { setErrorCode } from '../execution/graphql-js.ts';
 import type { EngineSettings, RequestError } from '../execution/types.ts';
 import { byOption, isObject, wrongReturnValue } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
-import { type Cost, exceedsIntrospection, limitExceeded, measure, STANDARD_QUERIES } from './limits.ts';
+import {
+  type Cost,
+  exceedsIntrospection,
+  limitExceeded,
+  maxCharacters,
+  measure,
+  STANDARD_QUERIES,
+} from './limits.ts';
 import type { CoreSettings } from './options.ts';
 
 const NESTING = 'LIMIT_NESTING';
@@ -48,9 +55,10 @@ export function createValidator(
 ): Validator {
   const rules: readonly ValidationRule[] = [...specifiedRules, ...validationRules.map(checkedRule)];
   const parseOptions = { maxTokens: limits.tokens };
+  const maxLength = maxCharacters(limits);
 
   // graphql-js finds the location of each error by counting lines from the start.
-  const maxLines = Math.floor(limits.characters / 20);
+  const maxLines = maxLength / 20;
 
   function applyRules(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[] {
     const started = performance.now();
@@ -65,8 +73,8 @@ export function createValidator(
 
   return {
     parse(source) {
-      if (source.length > limits.characters) {
-        const limit = `${limits.characters} characters${byOption('limits.characters')}`;
+      if (source.length > maxLength) {
+        const limit = `${maxLength} characters${byOption('limits.tokens')}`;
         return overLimit(refusalError(`The document is longer than ${limit}`, 'LIMIT_CHARACTERS'));
       }
       if (source.length > maxLines && countLines(source) > maxLines) {

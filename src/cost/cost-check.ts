@@ -12,7 +12,7 @@ import type {
   ValidatedOperation,
 } from '../execution/types.ts';
 import type { Headers } from '../http/reply.ts';
-import { count, flag, positive, type Rules, resolveOptions, settle } from '../options/rules.ts';
+import { flag, positive, type Rules, resolveOptions, settle } from '../options/rules.ts';
 import { COST_OPTIONS } from '../options/scopes.ts';
 import { assertCostAnnotations } from './annotations.ts';
 import { createBudgetCheck, resolveBudget } from './budget.ts';
@@ -23,16 +23,12 @@ interface CostSettings {
   readonly maxCost: number;
   readonly reportOnly: boolean;
   readonly header: boolean;
-  readonly listSize: number;
-  readonly mutation: number;
 }
 
 const rules: Rules<CostSettings> = {
   maxCost: positive(1000),
   reportOnly: flag(false),
   header: flag(false),
-  listSize: count(10),
-  mutation: count(10),
 };
 
 /**
@@ -90,12 +86,15 @@ function resolveCost(given: unknown): CostSettings | undefined {
 /** Returns the cost of an operation for the values of its variables, or throws a GraphQLError. */
 type Price = (variables: VariableValues) => number;
 
+/** The items of a list without `@listSize`, and the cost of a mutation in addition to its fields. */
+const WEIGHTS = { listSize: 10, mutation: 10 };
+
 /** The memory of the closures that compute the cost of one field. */
 const BYTES_PER_FIELD = 500;
 
 function createPrice(operation: ValidatedOperation, settings: CostSettings, account: MemoryAccount): Price {
   account.charge((operation.cost?.fields ?? 0) * BYTES_PER_FIELD);
-  const formula = compileCost(operation, { ...settings, requiresSlicing: !settings.reportOnly });
+  const formula = compileCost(operation, { ...WEIGHTS, requiresSlicing: !settings.reportOnly });
   return (variables) => {
     const cost = evaluate(formula, variables);
     // Infinite sizes, such as 1e999 in JSON, may add up to NaN, which is not above any limit.

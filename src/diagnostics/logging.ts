@@ -163,6 +163,14 @@ export function noteProductionDefaults(page: string, options: readonly string[])
   );
 }
 
+/** Logs, once per process, that the keys of mutations are not shared. */
+export function noteLocalKeys(): void {
+  notice(
+    'idempotency',
+    'NODE_ENV is production, and the option "idempotency" keeps its keys in the memory of this process: another process, or this one after a restart, executes a repeated mutation again. Set "idempotency.store" to a Redis',
+  );
+}
+
 /** Logs, once per process, a version of graphql that is not in the supported range. */
 export function noteUnsupportedVersion(version: string, supported: string): void {
   notice(

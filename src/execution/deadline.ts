@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import { createDeadlines, type Deadlines } from '../http/timers.ts';
-import { duration, getOrCreate, type Rule } from '../options/rules.ts';
+import { duration, type Rule } from '../options/rules.ts';
 import {
   type Complete,
   type EngineSettings,
@@ -26,11 +26,8 @@ const isMilliseconds = duration(DEFAULT_TIMEOUT, { to: Number.POSITIVE_INFINITY 
 export const timeoutRule: Rule<number> = {
   ...isMilliseconds,
   accepted:
-    "a whole number of milliseconds, a string such as '5s' (ms, s, m, h, d), or false or 0 for no limit",
-  read(value) {
-    const milliseconds = isMilliseconds.read?.(value);
-    return milliseconds === false || milliseconds === 0 ? Number.POSITIVE_INFINITY : milliseconds;
-  },
+    "a whole number of milliseconds from 1, a string such as '5s' (ms, s, m, h, d), or false for no limit",
+  read: (value) => (value === false ? Number.POSITIVE_INFINITY : isMilliseconds.read?.(value)),
 };
 
 const timeouts = new WeakSet<object>();
@@ -59,14 +56,9 @@ interface Services extends Pick<EngineSettings, 'formatErrors'> {
   report(error: Error, origin: ErrorOrigin | undefined): void;
 }
 
-/** Creates the limits of one core, one for each length. Undefined for operations without a limit. */
-export function createTimeLimits(services: Services): (milliseconds: number) => TimeLimit | undefined {
-  const limits = new Map<number, TimeLimit>();
-  return (milliseconds) => {
-    if (milliseconds === Number.POSITIVE_INFINITY) return undefined;
-    return getOrCreate(limits, milliseconds, () => new TimeLimit(milliseconds, services));
-  };
-}
+/** Creates the limit of one core; undefined if the time of operations is not limited. */
+export const createTimeLimit = (milliseconds: number, services: Services): TimeLimit | undefined =>
+  milliseconds === Number.POSITIVE_INFINITY ? undefined : new TimeLimit(milliseconds, services);
 
 /** The time that each step of an operation may take. Steps that return no promise cost nothing. */
 export class TimeLimit {

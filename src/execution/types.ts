@@ -62,8 +62,6 @@ export interface ValidatedOperation {
   readonly document: DocumentNode;
   readonly operation: OperationDefinitionNode;
   readonly errorMode?: ErrorMode;
-  /** Milliseconds for a trusted document; undefined for those of the option `timeout`. */
-  readonly timeout?: number | undefined;
   /** The cost, measured before validation; the operations of one batch share the limits. */
   readonly cost?:
     | { readonly fields: number; readonly rootFields: number; readonly introspection: number }
@@ -339,8 +337,8 @@ export interface EngineSettings {
   guards?: Guards | undefined;
   /** Adds the hooks of extensions to an operation. */
   withHooks?: ((operation: PreparedOperation, account: MemoryAccount) => PreparedOperation) | undefined;
-  /** Returns the limit of an operation; undefined if its time is not limited. */
-  timeLimitOf?: ((milliseconds: number | undefined) => TimeLimit | undefined) | undefined;
+  /** The limit of each operation; undefined if their time is not limited. */
+  timeLimit?: TimeLimit | undefined;
   /** Masks and formats the errors of one response, in order, and reports unexpected errors. */
   formatErrors(errors: readonly GraphQLError[], origin?: ErrorOrigin): readonly GraphQLFormattedError[];
   /**

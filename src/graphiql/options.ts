@@ -1,13 +1,11 @@
 import type { GraphiQLOptions } from '../../types/graphiql.ts';
 import {
   type Accepts,
-  flag,
   isBoolean,
   isEither,
   isObject,
   isOneOf,
   isString,
-  oneOf,
   type Rule,
   type Rules,
   resolveOptions,
@@ -20,7 +18,6 @@ import { jsonForScript } from './page.ts';
 /** The checked options of the page. */
 export interface GraphiQLSettings {
   title: string;
-  theme: string;
   /** The settings of the page's script: JSON, safe inside a script element. */
   config: string;
   /** Content-Security-Policy for a nonce; undefined if the application sets the header. */
@@ -42,15 +39,11 @@ const RULES: Rules<CheckedOptions> = {
   title: rule('GraphiQL', isString, 'a string'),
   defaultQuery: optional(isString, 'a string'),
   defaultHeaders: optional(isHeaders, HEADERS),
-  headersEditor: flag(true),
-  persistHeaders: flag(false),
   endpoint: optional(isUrl, 'a URL, absolute or relative to the page'),
   subscriptionEndpoint: optional(
     isEither(isUrl, isOneOf(false)),
     'a URL, absolute or relative to the page, or false',
   ),
-  method: oneOf('POST', 'QUERY'),
-  theme: oneOf('system', 'light', 'dark'),
   csp: rule<CheckedOptions['csp']>(
     true,
     isEither(isBoolean, isObject),
@@ -60,8 +53,8 @@ const RULES: Rules<CheckedOptions> = {
 
 /** Names of express-graphql, and earlier ones. */
 const OLD_NAMES: Readonly<Record<string, string>> = {
-  headerEditorEnabled: 'use graphiql.headersEditor',
-  shouldPersistHeaders: 'use graphiql.persistHeaders',
+  headerEditorEnabled: 'visitors can always edit headers',
+  shouldPersistHeaders: 'headers are not stored, because they often contain a token',
   headers: 'use graphiql.defaultHeaders',
   subscriptions: 'use graphiql.subscriptionEndpoint, which may be false',
 };
@@ -76,7 +69,6 @@ export function resolveGraphiQLOptions(given: GraphiQLOptions): GraphiQLSettings
   checkSources(extra);
   return {
     title,
-    theme: config.theme,
     config: jsonForScript({ ...config, defaultHeaders: headers }),
     policy: csp === false ? undefined : strictPolicy(withEndpoints(extra, config)),
   };
@@ -86,12 +78,8 @@ interface CheckedOptions {
   title: string;
   defaultQuery: string | undefined;
   defaultHeaders: string | object | undefined;
-  headersEditor: boolean;
-  persistHeaders: boolean;
   endpoint: string | undefined;
   subscriptionEndpoint: string | false | undefined;
-  method: string;
-  theme: string;
   csp: boolean | ExtraSources;
 }
 

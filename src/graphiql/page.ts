@@ -24,8 +24,6 @@ export interface PageFiles {
 const STYLE = `
 html{color-scheme:light dark;background:#fff;color:#3b4b68}
 @media (prefers-color-scheme:dark){html{background:#212a3b;color:#b7c2d7}}
-html.light{color-scheme:light;background:#fff;color:#3b4b68}
-html.dark{color-scheme:dark;background:#212a3b;color:#b7c2d7}
 body{margin:0;font:16px system-ui,sans-serif}
 #graphiql{height:100vh}
 .loading{padding:2rem;opacity:0;animation:appear 0s .4s forwards}
@@ -50,7 +48,7 @@ export function pageRenderer(
       `<script type="module" src="${base}${files.entry}"></script>`,
     ].join('\n');
   return (base, nonce) => `<!doctype html>
-<html lang="en" class="${settings.theme}">
+<html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

@@ -20,7 +20,7 @@ export function createGraphQLHandler(
   if (settings.multipartUploadsEnabled) assertUploadScalar(schema);
   const core = createCore(GRAPHQL_OPTIONS, schema, settings, extensionsOf(settings));
   return Object.assign(createHandler(core, settings), {
-    websocketHandler: createWebsocketHandler(core, settings.subscriptionProtocols),
+    websocketHandler: createWebsocketHandler(core),
     async replace(next: unknown, options?: ReplaceOptions) {
       const { timeout } = resolveOptions(REPLACE, options, { timeout: delay(60_000, 0) });
       if (settings.multipartUploadsEnabled) assertUploadScalar(next);

@@ -1,15 +1,8 @@
 import { GraphQLScalarType, GraphQLSchema, isScalarType } from 'graphql';
 import type { GraphiQLOption } from '../../types/graphiql.ts';
 import type { DocumentLimits, GraphQLLimits, GraphQLOptions, MethodName } from '../../types/graphql.ts';
-import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import { Compression, resolveCompress } from '../compress/results.ts';
-import {
-  type CoreSettings,
-  type DocumentLimitSettings,
-  limit,
-  protocolsRule,
-  resolveCoreOptions,
-} from '../core/options.ts';
+import { type CoreSettings, type DocumentLimitSettings, resolveCoreOptions } from '../core/options.ts';
 import { noteProductionDefaults } from '../diagnostics/logging.ts';
 import { resolveCursors } from '../live/cursors.ts';
 import { type EventStreamSettings, resolveEventStreams } from '../live/options.ts';
@@ -23,6 +16,7 @@ import {
   isFunction,
   isObject,
   isOneOf,
+  isPositive,
   oneOf,
   oneOrMore,
   optionError,
@@ -40,8 +34,7 @@ interface OwnSettings {
   readonly multipartUploadsEnabled: boolean;
   readonly uploads: unknown;
   readonly graphiql: GraphiQLOption;
-  readonly subscriptionProtocols: readonly SubscriptionProtocol[];
-  readonly batching: boolean;
+  readonly batching: boolean | number;
   readonly statusCodes: NonNullable<GraphQLOptions['statusCodes']>;
   readonly inflate: boolean;
   readonly eventStreams: unknown;
@@ -69,7 +62,6 @@ export type HttpSettings = Omit<CoreSettings, 'limits'> &
 const limits: Rules<OwnLimits> = {
   bodyBytes: bytes(1024 * 1024, { to: Number.POSITIVE_INFINITY }),
   bodyTimeout: duration(30_000, { to: Number.POSITIVE_INFINITY }),
-  batch: limit(10),
 };
 
 const isMethod = isOneOf('GET', 'POST', 'HEAD', 'QUERY');
@@ -89,12 +81,15 @@ const rules: Rules<OwnSettings> = {
     isEither(isSwitch, isObject),
     'a boolean, an object of options, or a function of the request',
   ),
-  subscriptionProtocols: protocolsRule,
-  batching: flag(false),
+  batching: rule<boolean | number>(
+    false,
+    isEither(isBoolean, isPositive),
+    'a boolean, or the most operations of a list: a whole number from 1',
+  ),
   statusCodes: rule<OwnSettings['statusCodes']>(
     'legacy',
-    isEither(isOneOf('legacy', '2026', 'apollo'), isFunction),
-    "'legacy', '2026', 'apollo', or a function of the response",
+    isEither(isOneOf('legacy', 'spec', 'apollo'), isFunction),
+    "'legacy', 'spec', 'apollo', or a function of the response",
   ),
   inflate: flag(false),
   eventStreams: group('an object of options, or false', isOneOf(false)),
@@ -120,7 +115,6 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
       ['graphiql', 'introspection', 'getMutations'].filter((name) => options[name] === undefined),
     );
   }
-  assertGraphiQLMethod(settings);
   const { eventStreams, compress } = settings;
   const compressSettings = resolveCompress(compress);
   return {
@@ -138,16 +132,6 @@ function hasFunctions({ context, rootValue, ...others }: Readonly<Record<string,
   const values = Object.values(others);
   const members = values.filter(isObject).flatMap((group) => Object.values(group));
   return [context, rootValue, ...values, ...members].some(isFunction);
-}
-
-/** @throws TypeError (code `ERR_OPTION`) if GraphiQL would send a method that this handler refuses. */
-function assertGraphiQLMethod({ graphiql, methods }: Pick<OwnSettings, 'graphiql' | 'methods'>): void {
-  if (typeof graphiql !== 'object' || graphiql.method !== 'QUERY' || graphiql.endpoint !== undefined) return;
-  if (methods.includes('QUERY')) return;
-  throw optionError(
-    GRAPHQL_OPTIONS,
-    'option "graphiql.method" is "QUERY", but "methods" does not contain it; add Method.QUERY',
-  );
 }
 
 /** The default `parseValue` of graphql, for scalars without their own function. */
@@ -213,7 +197,8 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   persistedQueries: 'use documents: { apq: true } for automatic persisted queries',
   allowBatchedHttpRequests: 'use batching: true',
   includeStacktraceInErrorResponses: 'responses never contain a stack; errors are reported to onError',
-  hideSchemaDetailsFromClientErrors: 'use suggestions: false',
+  hideSchemaDetailsFromClientErrors:
+    'messages suggest names only if NODE_ENV is development or test, and not with introspection: false',
   cache: 'use responseCache',
   cacheControl: 'use httpCache',
   // Yoga

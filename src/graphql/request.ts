@@ -96,7 +96,7 @@ export function createRequestReader(
   // is split.
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const maxValues = limits.variables + EXTRA_VALUES;
-  const uploads = resolveUploadOptions(settings.uploads, maxValues);
+  const uploads = resolveUploadOptions(settings.uploads, { maxValues, bodyBytes: limits.bodyBytes });
   const readBody = createBodyReader({ ...limits, inflate: settings.inflate, areOptions: true }, parse);
   const paramsOf = (body: unknown): RequestParams => paramsFromBody(body, settings);
   const paramsFromTarget = createTargetReader(settings);
@@ -319,9 +319,12 @@ function paramsFromList(list: readonly unknown[], settings: ParamsSettings): rea
   return batch;
 }
 
-function assertBatchSize(size: number, { limits }: ParamsSettings): void {
-  if (size <= limits.batch) return;
-  const message = `The batch contains ${size} operations; at most ${limits.batch} are allowed${byOption('limits.batch')}`;
+const DEFAULT_BATCH = 10;
+
+function assertBatchSize(size: number, { batching }: ParamsSettings): void {
+  const most = typeof batching === 'number' ? batching : DEFAULT_BATCH;
+  if (size <= most) return;
+  const message = `The batch contains ${size} operations; at most ${most} are allowed${byOption('batching')}`;
   throw new HttpError(413, message, { code: 'LIMIT_BATCH' });
 }
 
@@ -431,7 +434,7 @@ function parseJsonObject(name: string, text: string | undefined): Record<string,
   return optionalObject(name, value);
 }
 
-/** Creates the error of a malformed request: 400, or 422 with `statusCodes: '2026'`. */
+/** Creates the error of a malformed request: 400, or 422 with `statusCodes: 'spec'`. */
 function badRequest(message: string): HttpError {
   return new HttpError(400, message, { code: 'BAD_REQUEST' });
 }

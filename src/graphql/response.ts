@@ -58,7 +58,7 @@ export function createResponseFactory(
   core: GraphQLCore,
   statusCodes: HttpSettings['statusCodes'],
 ): ResponseFactory {
-  const isDraft = statusCodes === '2026';
+  const isDraft = statusCodes === 'spec';
   const toJson = (errors: readonly GraphQLError[], exchange: Exchange): string =>
     JSON.stringify({ errors: core.formatErrors(errors, originOf(exchange)) });
 

@@ -43,7 +43,7 @@ export class Streaming {
   constructor(core: GraphQLCore, settings: HttpSettings) {
     const { eventStreams, isEventStreamsSet, batching, compression } = settings;
     this.#compression = compression && new StreamCompression(compression);
-    this.#sendsLines = batching;
+    this.#sendsLines = batching !== false;
     this.#core = core;
     this.#ping = eventStreams?.ping ?? DEFAULT_PING;
     if (eventStreams === undefined) return;

@@ -2,6 +2,7 @@ import type { GraphQLSchema } from 'graphql';
 import type { RedisSource } from '../../types/redis.ts';
 import type { Extension, ExtensionParts } from '../core/extension.ts';
 import { createUnenforcedNote } from '../core/unenforced.ts';
+import { noteLocalKeys } from '../diagnostics/logging.ts';
 import {
   closest,
   delay,
@@ -61,6 +62,7 @@ export function createIdempotency(
   if ((given as { readonly user?: unknown }).user === undefined) {
     throw wrongOption(IDEMPOTENCY_OPTIONS, 'user', undefined, rules.user.accepted);
   }
+  if (settings.store === undefined && process.env['NODE_ENV'] === 'production') noteLocalKeys();
   const mutations = new IdempotentMutations(settings, reportBackground);
   return {
     readsSource: true,

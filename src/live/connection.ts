@@ -17,7 +17,7 @@ import type { ContextFactory } from '../core/core.ts';
 import { events } from '../diagnostics/events.ts';
 import { debug } from '../diagnostics/logging.ts';
 import { inTime } from '../execution/deadline.ts';
-import { refusalError, refuse } from '../execution/graphql-error.ts';
+import { refusalError } from '../execution/graphql-error.ts';
 import { ObservedOperation } from '../execution/observed.ts';
 import {
   type ErrorOrigin,
@@ -31,7 +31,7 @@ import { HttpError } from '../http/reply.ts';
 import { isObject, settle } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { type CursorRequest, cursorRequest } from './cursors.ts';
-import type { EndpointSettings, LiveConnection } from './endpoint.ts';
+import { type EndpointSettings, type LiveConnection, OPERATION_BYTES } from './endpoint.ts';
 import { isOpen, SocketQueue } from './frames.ts';
 import {
   closeCodeOf,
@@ -64,13 +64,12 @@ type CloseHook = (connection: SubscriptionConnection, code: number, reason: stri
 /** The options of a connection, however it was opened. */
 export interface ConnectionSettings extends EndpointSettings {
   readonly context: unknown;
-  readonly subscriptionProtocols: readonly SubscriptionProtocol[];
   readonly onConnect: ((connection: ConnectingSubscription) => MaybePromise<ConnectResult>) | undefined;
   readonly onDisconnect: CloseHook | undefined;
   readonly onClose: CloseHook | undefined;
   readonly limits: EndpointSettings['limits'] & { readonly initTimeout: number };
   /** Milliseconds between two pings; 0: none. */
-  readonly keepAlive: number;
+  readonly ping: number;
 }
 
 /** The services that the connections of one endpoint share. */
@@ -145,7 +144,7 @@ export class Connection implements LiveConnection {
     if (context.exposesRequest) exposeRequest(websocket, request);
     this.queue = new SocketQueue(websocket, socket, scheduler, deflates);
     this.session = createSession(protocol, this);
-    this.#deadlines = new Deadlines(timer, settings.keepAlive);
+    this.#deadlines = new Deadlines(timer, settings.ping);
     this.#initBy = timer.now() + settings.limits.initTimeout;
   }
 
@@ -302,9 +301,9 @@ export class Connection implements LiveConnection {
 
   /** Returns why an operation of this size may not start; undefined if it may. */
   #refusalOf(bytes: number): string | undefined {
-    const { operations, operationBytes } = this.services.settings.limits;
+    const { operations } = this.services.settings.limits;
     if (this.operationCount >= operations) return 'Too many operations at a time';
-    if (this.#operationBytes + bytes <= operationBytes) return undefined;
+    if (this.#operationBytes + bytes <= OPERATION_BYTES) return undefined;
     return 'The documents and variables of the operations in progress are too large together';
   }
 
@@ -346,9 +345,9 @@ export class Connection implements LiveConnection {
   /** Sends `ka` now and at intervals: a legacy client that has received one expects the next. */
   startKeepAlive(): void {
     const { settings, timer } = this.services;
-    if (settings.keepAlive === 0) return;
+    if (settings.ping === 0) return;
     this.write({ type: 'ka' });
-    this.#keepAliveAt = timer.now() + settings.keepAlive;
+    this.#keepAliveAt = timer.now() + settings.ping;
   }
 
   /**
@@ -518,15 +517,10 @@ class SocketOperation extends LiveOperation implements Envelope {
     return turn;
   }
 
-  override accept({ operation }: PreparedOperation): RequestError | undefined {
-    const kind = operation.operation;
-    if (this.services.settings.operations.includes(kind)) {
-      // The client may have cancelled it while it was counted.
-      if (!this.isLive) throw CLIENT_ABORTED;
-      if (kind === 'subscription') this.core.clients?.hold('subscriptions', this.source, this);
-      return undefined;
-    }
-    return refuse(`A ${kind} is not accepted over this socket`, 'OPERATION_REFUSED');
+  override accept({ operation }: PreparedOperation): undefined {
+    // The client may have cancelled it while it was counted.
+    if (!this.isLive) throw CLIENT_ABORTED;
+    if (operation.operation === 'subscription') this.core.clients?.hold('subscriptions', this.source, this);
   }
 
   override createContext(): MaybePromise<unknown> {

@@ -10,7 +10,6 @@ import type { GraphQLCore } from '../core/core.ts';
 import { events, ObservedConnection } from '../diagnostics/events.ts';
 import { noteOtherServer } from '../diagnostics/logging.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
-import type { OnOperation } from '../execution/types.ts';
 import { HttpError } from '../http/reply.ts';
 import { addPart } from '../http/server-parts.ts';
 import { assertSync, getOrCreate } from '../options/rules.ts';
@@ -44,32 +43,24 @@ const DRAIN_STEP = 50;
 
 interface ClientLimits {
   readonly operations: number;
-  /** Bytes of memory for the documents and variables of all operations. */
-  readonly operationBytes: number;
   readonly bufferedBytes: number;
 }
 
 /** The options of one endpoint that every transport has. */
 export interface EndpointSettings extends OperationSettings {
   readonly contextPer: 'operation' | 'event' | 'connection';
-  readonly onOperation: OnOperation | undefined;
   readonly limits: ClientLimits;
 }
 
-export const OPERATION_KINDS: readonly ['query', 'mutation', 'subscription'] = [
-  'query',
-  'mutation',
-  'subscription',
-];
+/** Bytes of memory for the documents and variables of all operations of a client. */
+export const OPERATION_BYTES: number = 4 * MIB;
 
 /** The defaults of every transport, which the options of `attachSubscriptions` change. */
 export const LIVE_DEFAULTS: EndpointSettings & { readonly limits: { readonly connections: number } } = {
   contextPer: 'operation',
-  onOperation: undefined,
-  operations: OPERATION_KINDS,
   drop: false,
   share: undefined,
-  limits: { operations: 100, operationBytes: 4 * MIB, bufferedBytes: MIB, connections: 100_000 },
+  limits: { operations: 100, bufferedBytes: MIB, connections: 100_000 },
 };
 
 /** The connections of one endpoint over all transports, with the sources, groups and timers that they share. */
@@ -80,7 +71,6 @@ export class LiveEndpoint implements OperationServices {
   readonly counters: SourceCounters = { sources: 0, unreleased: 0 };
   readonly timer: IntervalTimer;
   readonly groups: SubscriptionGroups;
-  readonly onOperation: OnOperation | undefined;
   /** True when the endpoint accepts no more connections. */
   isClosed = false;
   /** The checks of `disconnect` for event streams whose context is being created, by their response. */
@@ -94,7 +84,6 @@ export class LiveEndpoint implements OperationServices {
   constructor(core: GraphQLCore, settings: EndpointSettings, period: number) {
     this.core = core;
     this.settings = settings;
-    this.onOperation = settings.onOperation ?? core.onOperation;
     this.timer = new IntervalTimer(period, (now) => this.#tick(now));
     const pacing = { burstBytes: settings.limits.bufferedBytes / 4, scheduler: this.scheduler };
     this.groups = new SubscriptionGroups(this.counters, pacing, this.timer);

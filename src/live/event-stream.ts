@@ -14,6 +14,7 @@ import {
   LIVE_DEFAULTS,
   type LiveConnection,
   LiveEndpoint,
+  OPERATION_BYTES,
 } from './endpoint.ts';
 import { closeCodeOf, estimateMemory, LiveOperation, runPrepared } from './operation.ts';
 import type { EventStreamSettings } from './options.ts';
@@ -62,7 +63,7 @@ export class EventStreams {
     { params, prepared, context, observed, createEncoding }: StreamRun,
   ): void {
     const endpoint = this.#endpoint(req);
-    if (estimateMemory(params) > endpoint.settings.limits.operationBytes) {
+    if (estimateMemory(params) > OPERATION_BYTES) {
       throw new HttpError(413, 'The document and the variables are too large', { code: 'OPERATION_REFUSED' });
     }
     this.#hold(req, res);

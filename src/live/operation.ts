@@ -88,7 +88,7 @@ export abstract class LiveOperation extends Call implements EventConsumer {
     return this.services.core;
   }
   get onOperation(): OnOperation | undefined {
-    return this.services.onOperation;
+    return this.services.core.onOperation;
   }
   get inputs(): ExecutionInputs {
     return this;
@@ -232,12 +232,10 @@ export interface OperationServices {
   readonly groups: SubscriptionGroups;
   readonly counters: SourceCounters;
   readonly settings: OperationSettings;
-  readonly onOperation: OnOperation | undefined;
 }
 
 /** The options of live operations. */
 export interface OperationSettings {
-  readonly operations: readonly string[];
   readonly drop: false | 'oldest';
   readonly share: ShareFunction | undefined;
 }

@@ -1,6 +1,5 @@
 import type { Middleware } from '../../types/connect.ts';
 import type { SubscriptionLimits } from '../../types/subscriptions.ts';
-import { protocolsRule } from '../core/options.ts';
 import {
   type Accepts,
   bytes,
@@ -17,6 +16,7 @@ import {
   oneOf,
   optionalFunction,
   positive,
+  type Rule,
   type Rules,
   resolveOptions,
   rule,
@@ -24,7 +24,7 @@ import {
 } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import type { ConnectionSettings } from './connection.ts';
-import { LIVE_DEFAULTS, OPERATION_KINDS } from './endpoint.ts';
+import { LIVE_DEFAULTS } from './endpoint.ts';
 import type { AllowedOrigins, UpgradeSettings } from './upgrade.ts';
 
 const MIB = 1024 * 1024;
@@ -33,23 +33,26 @@ const MIB = 1024 * 1024;
 const isRequestPath: Accepts = (value) =>
   isString(value) && /^\/(?!.*\/:|:)[\w\-.~%!$&'()+,;=:@/]*$/.test(value);
 
+const isPing = delay(12_000);
+
+/** Milliseconds between two pings; 0 if they are off. */
+const pingRule: Rule<number> = {
+  ...isPing,
+  accepts: (value) => value === 0 || isPing.accepts(value),
+  accepted: `${isPing.accepted}, or false for none`,
+  read: (value) => (value === false ? 0 : value === 0 ? Number.NaN : isPing.read?.(value)),
+};
+
 /** The options of a connection, however it was opened. */
 export const connectionRules: Rules<
   Omit<ConnectionSettings, 'limits'> & { readonly limits: object | undefined }
 > = {
   context: notPromise('a value, or a function of the WebSocket, which may be async'),
   contextPer: oneOf('operation', 'event', 'connection'),
-  subscriptionProtocols: protocolsRule,
   onConnect: optionalFunction(),
   onDisconnect: optionalFunction(),
   onClose: optionalFunction(),
-  onOperation: optionalFunction(),
-  operations: rule<readonly string[]>(
-    OPERATION_KINDS,
-    isListOf(isOneOf(...OPERATION_KINDS)),
-    "a list of 'query', 'mutation' and 'subscription'",
-  ),
-  keepAlive: delay(12_000, 0),
+  ping: pingRule,
   drop: oneOf(false, 'oldest'),
   limits: rule<object | undefined>(undefined, isObject, 'an object of limits'),
   share: optionalFunction(),
@@ -72,7 +75,6 @@ const { limits: defaults } = LIVE_DEFAULTS;
 
 const limitRules: Rules<WithDefaults<SubscriptionLimits>> = {
   operations: positive(defaults.operations),
-  operationBytes: bytes(defaults.operationBytes),
   messageBytes: bytes(MIB),
   bufferedBytes: bytes(defaults.bufferedBytes),
   connections: positive(defaults.connections),
@@ -90,8 +92,12 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   roots: 'use rootValue of graphqlHTTP, and pass the handler as the second argument',
   execute: 'use engine of graphqlHTTP, and pass the handler as the second argument',
   subscribe: 'use engine of graphqlHTTP, and pass the handler as the second argument',
-  onSubscribe: 'use onOperation',
-  onNext: 'use formatError of graphqlHTTP, or onOperation to add extensions',
+  onSubscribe: 'use onOperation of graphqlHTTP, and pass the handler as the second argument',
+  onOperation: 'use onOperation of graphqlHTTP, whose "transport" is "websocket", and pass the handler',
+  onError: 'use onError of graphqlHTTP, and pass the handler as the second argument',
+  subscriptionProtocols: 'use subscriptionProtocols of graphqlHTTP, and pass the handler',
+  keepAlive: 'use ping',
+  onNext: 'use formatError of graphqlHTTP, or its onOperation to add extensions',
   onComplete: 'use the channel espalier:graphql:stream-end of node:diagnostics_channel',
   maxPayload: 'use limits: { messageBytes }',
   connectionInitWaitTimeout: 'use limits: { initTimeout }',
@@ -104,7 +110,7 @@ export interface EventStreamSettings {
 }
 
 const eventStreamRules: Rules<EventStreamSettings> = {
-  ping: delay(12_000, 0),
+  ping: pingRule,
 };
 
 /** Checks the option `eventStreams` and fills in the defaults; undefined if event streams are off. */

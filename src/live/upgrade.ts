@@ -52,7 +52,7 @@ export class UpgradeHandler {
     this.#server = server;
     this.#target = target;
     this.#settings = settings;
-    const { subscriptionProtocols } = target.settings;
+    const { subscriptionProtocols } = target.core;
     this.#handshakes = createWebSocketServer(settings, subscriptionProtocols);
     const { clients } = target.core;
     this.#steps =

@@ -3,17 +3,12 @@ import type { IncomingMessage } from 'node:http';
 import { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { GraphQLSchema } from 'graphql';
-import type {
-  SubscriptionProtocol,
-  Subscriptions,
-  WebSocketLike,
-  WebsocketHandler,
-} from '../../types/subscriptions.ts';
+import type { Subscriptions, WebSocketLike, WebsocketHandler } from '../../types/subscriptions.ts';
 import { coreOf, createContextFactory, createCore, type GraphQLCore } from '../core/core.ts';
 import type { ClientGate, CreateExtensions } from '../core/extension.ts';
-import { onErrorRule, resolveCoreOptions } from '../core/options.ts';
+import { resolveCoreOptions } from '../core/options.ts';
 import { hasHandler, schemaHint } from '../core/schema.ts';
-import { noteBareSchema, noteServerWithoutSockets, type OnError } from '../diagnostics/logging.ts';
+import { noteBareSchema, noteServerWithoutSockets } from '../diagnostics/logging.ts';
 import { packages } from '../diagnostics/packages.ts';
 import { HttpError } from '../http/reply.ts';
 import { addPart } from '../http/server-parts.ts';
@@ -22,7 +17,6 @@ import {
   delay,
   isCount,
   isFunction,
-  optionError,
   resolveOptions,
   settle,
   wrongArgument,
@@ -57,10 +51,10 @@ export function attach(
     throw wrongArgument(SUBSCRIPTION_OPTIONS, 'server', server, accepted);
   }
   assertTarget(target);
-  const rules = { ...connectionRules, ...upgradeRules, onError: onErrorRule };
+  const rules = { ...connectionRules, ...upgradeRules };
   const own = resolveOptions(SUBSCRIPTION_OPTIONS, options, rules, REPLACED_OPTIONS);
   const limits = resolveLimits(own.limits);
-  const core = coreFor(target, own.onError, createExtensions);
+  const core = coreFor(target, createExtensions);
   const settings = { ...own, limits, allowedOrigins: own.allowedOrigins ?? core.allowedOrigins };
   // Later, so that the handlers of the same module are created.
   setImmediate(noteMistakes, server, target);
@@ -120,15 +114,10 @@ function noteMistakes(server: Server, target: unknown): void {
 const isHttp2Only = (server: Server): boolean => 'updateSettings' in server && !('headersTimeout' in server);
 
 /** Returns the core of a handler, or creates one for a schema. */
-function coreFor(target: unknown, onError: OnError, createExtensions: CreateExtensions): GraphQLCore {
+function coreFor(target: unknown, createExtensions: CreateExtensions): GraphQLCore {
   const core = coreOf(target);
-  if (core !== undefined) {
-    if (onError === undefined) return core;
-    const message =
-      'option "onError" has no effect with a handler; pass it to graphqlHTTP(schema, { onError })';
-    throw optionError(SUBSCRIPTION_OPTIONS, message);
-  }
-  const settings = resolveCoreOptions(SUBSCRIPTION_OPTIONS, { onError }, { rules: {}, limits: {} });
+  if (core !== undefined) return core;
+  const settings = resolveCoreOptions(SUBSCRIPTION_OPTIONS, {}, { rules: {}, limits: {} });
   return createCore(SUBSCRIPTION_OPTIONS, target, settings, createExtensions);
 }
 
@@ -148,7 +137,7 @@ export class WebSocketEndpoint extends LiveEndpoint {
 
   constructor(core: GraphQLCore, settings: ConnectionSettings) {
     super(core, settings, periodOf(settings));
-    const { counters, groups, scheduler, timer, onOperation } = this;
+    const { counters, groups, scheduler, timer } = this;
     this.#services = {
       core,
       settings,
@@ -159,7 +148,6 @@ export class WebSocketEndpoint extends LiveEndpoint {
       counters,
       groups,
       context: contextPolicy(settings, core),
-      onOperation,
       onClosed: (connection) => this.remove(connection),
     };
   }
@@ -186,7 +174,7 @@ export class WebSocketEndpoint extends LiveEndpoint {
       websocket.close(1001, 'Going away');
       return;
     }
-    const protocol = this.settings.subscriptionProtocols.find((name) => name === websocket.protocol);
+    const protocol = this.core.subscriptionProtocols.find((name) => name === websocket.protocol);
     if (protocol === undefined) {
       websocket.close(UNKNOWN_SUBPROTOCOL.code, UNKNOWN_SUBPROTOCOL.reason);
       return;
@@ -209,13 +197,13 @@ export class WebSocketEndpoint extends LiveEndpoint {
 
 /** Returns the option `context`, or the context of the core if the option is not set. */
 function contextPolicy(settings: ConnectionSettings, core: GraphQLCore): ContextPolicy {
-  const { context, contextPer, onOperation } = settings;
+  const { context, contextPer } = settings;
   const isFunction = context === undefined ? core.hasContextFunction : typeof context === 'function';
   const create = context === undefined ? core.contextFor : createContextFactory(context);
   return {
     create,
     isFunction,
-    exposesRequest: isFunction || core.readsSource || onOperation !== undefined,
+    exposesRequest: isFunction || core.readsSource,
     perOperation: isFunction && contextPer !== 'connection',
     perEvent: (isFunction || core.checksEvents) && contextPer === 'event',
   };
@@ -239,8 +227,8 @@ function textOf(data: string | Buffer | ArrayBuffer | Buffer[]): string {
 }
 
 /** Deadlines are checked at a quarter of the shortest one, and at least every second. */
-function periodOf({ keepAlive, limits }: ConnectionSettings): number {
-  const shortest = Math.min(keepAlive || Number.POSITIVE_INFINITY, limits.initTimeout, 4000);
+function periodOf({ ping, limits }: ConnectionSettings): number {
+  const shortest = Math.min(ping || Number.POSITIVE_INFINITY, limits.initTimeout, 4000);
   return Math.max(5, Math.floor(shortest / 4));
 }
 
@@ -248,11 +236,8 @@ function periodOf({ keepAlive, limits }: ConnectionSettings): number {
  * Creates the `websocketHandler` of a `graphqlHTTP` handler, for `app.ws(path, ...)` of express-ws or a
  * WebSocketServer.
  */
-export function createWebsocketHandler(
-  core: GraphQLCore,
-  subscriptionProtocols: readonly SubscriptionProtocol[],
-): WebsocketHandler {
-  const settings = resolveOptions(SUBSCRIPTION_OPTIONS, { subscriptionProtocols }, connectionRules);
+export function createWebsocketHandler(core: GraphQLCore): WebsocketHandler {
+  const settings = resolveOptions(SUBSCRIPTION_OPTIONS, {}, connectionRules);
   const limits = resolveLimits(undefined);
   packages.graphqlWs();
   const endpointOf = endpointsByServer(() => new WebSocketEndpoint(core, { ...settings, limits }));

@@ -18,24 +18,18 @@ import {
   wasStarted,
   writeReply,
 } from '../http/reply.ts';
+import { type HostCheck, isOwnOrigin, pathOf, publicOriginOf, withoutSlash } from '../http/routing.ts';
 import {
-  createHostCheck,
-  type HostCheck,
-  isOwnOrigin,
-  pathOf,
-  publicOriginOf,
-  withoutSlash,
-} from '../http/routing.ts';
-import {
+  type Accepts,
   flag,
   isListOf,
   isObject,
-  isOrigin,
   isString,
   type Rules,
   resolveOptions,
   rule,
   wrongArgument,
+  wrongOption,
 } from '../options/rules.ts';
 import { MCP_OPTIONS } from '../options/scopes.ts';
 import { createRunTool, refusedCall } from './call.ts';
@@ -50,8 +44,6 @@ import { assertNoSearchTools, createToolList } from './tools.ts';
 
 /** The options of `mcp` after checks, with defaults filled in. */
 interface McpSettings {
-  readonly allowedOrigins: readonly string[];
-  readonly allowedHosts: readonly string[] | undefined;
   readonly resourceMetadata: McpResourceMetadata | undefined;
   readonly search: boolean;
   readonly variablesFromHeaders: Readonly<Record<string, string>>;
@@ -61,16 +53,11 @@ interface McpSettings {
 }
 
 const optionalText = rule<string | undefined>(undefined, isString, 'a string');
+const isText: Accepts = (value) => isString(value) && value !== '';
 const isUrls = (value: unknown): boolean =>
   isListOf((url) => isString(url) && URL.canParse(url))(value) && (value as readonly string[]).length > 0;
 
 const rules: Rules<McpSettings> = {
-  allowedOrigins: rule<readonly string[]>(
-    [],
-    isListOf(isOrigin),
-    "a list of origins, such as 'https://example.com'",
-  ),
-  allowedHosts: rule<readonly string[] | undefined>(undefined, isListOf(isString), 'a list of hosts'),
   resourceMetadata: rule<McpResourceMetadata | undefined>(
     undefined,
     (value) => isObject(value) && isUrls(value['authorizationServers']),
@@ -82,10 +69,15 @@ const rules: Rules<McpSettings> = {
     (value) => isObject(value) && Object.values(value).every(isString),
     'an object of header names by the names of variables',
   ),
-  name: rule('espalier', isString, 'a string'),
-  version: rule('1.0.0', isString, 'a string'),
+  // Both are required: their defaults are refused.
+  name: rule('', isText, "the name of the application, such as 'shop'"),
+  version: rule('', isText, "the version of the application, such as '1.4.0'"),
   instructions: optionalText,
 };
+
+const OF_HANDLER = 'the endpoint has that of graphqlHTTP; set it there';
+
+const REPLACED_OPTIONS = { allowedOrigins: OF_HANDLER, allowedHosts: OF_HANDLER };
 
 /** Requests of the protocol are small: the arguments of one tool. */
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -95,7 +87,7 @@ const MAX_BODY_BYTES = 1024 * 1024;
  *
  * @throws TypeError (code `ERR_OPTION`).
  */
-export function createMcp(handler: GraphQLHandler, given: McpOptions | undefined): McpEndpoint {
+export function createMcp(handler: GraphQLHandler, given: McpOptions): McpEndpoint {
   const core = coreOf(handler);
   const { documents } = core ?? {};
   if (core === undefined || documents?.trusted() === undefined) {
@@ -103,7 +95,9 @@ export function createMcp(handler: GraphQLHandler, given: McpOptions | undefined
       'a handler of graphqlHTTP with one schema, and with "documents.from": a list of documents';
     throw wrongArgument(MCP_OPTIONS, 'handler', handler, accepted);
   }
-  const settings = resolveOptions(MCP_OPTIONS, given, rules);
+  const settings = resolveOptions(MCP_OPTIONS, given, rules, REPLACED_OPTIONS);
+  for (const name of ['name', 'version'] as const)
+    if (settings[name] === '') throw wrongOption(MCP_OPTIONS, name, given?.[name], rules[name].accepted);
   const headers = new Map(
     Object.entries(settings.variablesFromHeaders).map(([name, header]) => [name, header.toLowerCase()]),
   );
@@ -169,10 +163,7 @@ class Endpoint {
     this.#settings = settings;
     this.#services = services;
     this.#fetch = fetch;
-    this.#isHostAllowed =
-      settings.allowedHosts === undefined
-        ? (core.isHostAllowed ?? isLoopbackConsistent)
-        : createHostCheck(settings.allowedHosts);
+    this.#isHostAllowed = core.isHostAllowed ?? isLoopbackConsistent;
   }
 
   /** Further requests get 503, as do those that the SDK ends now. */
@@ -199,13 +190,16 @@ class Endpoint {
   /** A page of another site, or one whose name was rebound to this machine, must not use the endpoint. */
   #refusalOf(req: IncomingMessage, methods: readonly string[]): Reply | undefined {
     if (!this.#isHostAllowed(req)) {
-      return forbidden(`The host ${req.headers.host ?? ''} is not allowed (option "allowedHosts" of mcp)`);
+      return forbidden(
+        `The host ${req.headers.host ?? ''} is not allowed (option "allowedHosts" of graphqlHTTP)`,
+      );
     }
     const { method = 'GET', headers } = req;
     const { origin } = headers;
     const isAllowed =
-      origin === undefined || this.#settings.allowedOrigins.includes(origin) || isOwnOrigin(req, origin);
-    if (!isAllowed) return forbidden(`The origin ${origin} is not allowed (option "allowedOrigins" of mcp)`);
+      origin === undefined || this.#core.allowedOrigins.includes(origin) || isOwnOrigin(req, origin);
+    if (!isAllowed)
+      return forbidden(`The origin ${origin} is not allowed (option "allowedOrigins" of graphqlHTTP)`);
     if (this.#isClosed) return CLOSED;
     if (methods.includes(method)) return undefined;
     return jsonRpcError(405, `The method ${method} is not allowed`, { allow: methods.join(', ') });

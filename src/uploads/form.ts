@@ -298,10 +298,14 @@ interface FormLimits {
   readonly maxFiles: number;
   readonly maxFields: number;
   readonly maxFieldBytes: number;
+  readonly fieldOption: string;
 }
 
 /** Converts an error of multer or its parser to an HttpError. The client never sees the parser's message. */
-function formError(error: unknown, { maxFiles, maxFields, maxFieldBytes, scope }: FormLimits): HttpError {
+function formError(
+  error: unknown,
+  { maxFiles, maxFields, maxFieldBytes, fieldOption, scope }: FormLimits,
+): HttpError {
   const { code, message, field } = error as Partial<Record<string, unknown>>;
   switch (code ?? message) {
     case 'LIMIT_FILE_COUNT':
@@ -312,7 +316,7 @@ function formError(error: unknown, { maxFiles, maxFields, maxFieldBytes, scope }
       });
     case 'LIMIT_FIELD_VALUE': {
       const name = formatValue(field);
-      const limit = `${maxFieldBytes} bytes${byOption('maxFieldBytes', scope)}`;
+      const limit = `${maxFieldBytes} bytes${fieldOption}`;
       return new HttpError(413, `Multipart field ${name} is larger than ${limit}`, {
         code: 'FIELD_TOO_LARGE',
       });

@@ -147,7 +147,6 @@ export const RECEIPT_RULES: Rules<ReceiptOptions> = {
   maxFileBytes: bytes(25 * MIB, { from: 0 }),
   maxFiles: count(20),
   maxRequestBytes: bytes(0, { from: 0 }),
-  maxFieldBytes: bytes(MIB, { from: 0 }),
   memoryBytesPerFile: bytes(256 * 1024, { from: 0 }),
   memoryBytes: bytes(64 * MIB, { from: 0 }),
   tempDir: rule(tmpdir(), isString, 'the path of a directory'),
@@ -155,11 +154,19 @@ export const RECEIPT_RULES: Rules<ReceiptOptions> = {
   accept: acceptRule,
 };
 
+/** The limits of the text parts of a form. */
+interface FieldLimits {
+  readonly maxFields: number;
+  readonly maxFieldBytes: number;
+  /** The option that sets `maxFieldBytes`, for messages. */
+  readonly fieldOption: string;
+}
+
 /** Completes checked options, once per receiver. */
 export function receiptSettings(
   scope: OptionScope,
   given: Pick<UploadOptions, 'maxRequestBytes' | 'tempDir' | 'bodyTimeout'>,
-  options: ReceiptOptions & { readonly maxFields: number },
+  options: ReceiptOptions & FieldLimits,
   readerError: StorageSettings['readerError'],
 ): ReceiptSettings & ReceiptOptions {
   if (given.tempDir !== undefined) checkDirectory(scope, given.tempDir);

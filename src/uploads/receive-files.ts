@@ -20,6 +20,7 @@ import {
   writeReply,
 } from '../http/reply.ts';
 import {
+  byOption,
   bytes,
   caught,
   count,
@@ -86,7 +87,12 @@ export function resolveFormOptions(given: unknown): FormSettings {
       'option "discard" is set, but "storage" is no function, so that there is nothing to discard',
     );
   const { maxFiles = fileCount(files) ?? options.maxFiles } = (given ?? {}) as Options;
-  const settings = receiptSettings(RECEIVE_FILES, given ?? {}, { ...options, maxFiles }, (error) => error);
+  const settings = receiptSettings(
+    RECEIVE_FILES,
+    given ?? {},
+    { ...options, maxFiles, fieldOption: byOption('maxFieldBytes') },
+    (error) => error,
+  );
   const inMemory =
     storage === 'memory' ? { memoryBytesPerFile: settings.maxFileBytes, tempDir: undefined } : {};
   return { ...settings, ...inMemory, maxFiles, files, storage, discard, onRefused };

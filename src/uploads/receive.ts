@@ -104,7 +104,8 @@ interface UploadSettings extends ReceiptSettings {
 const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   maxFileSize: 'use maxFileBytes',
   maxRequestSize: 'use maxRequestBytes',
-  maxFieldSize: 'use maxFieldBytes',
+  maxFieldSize: 'use limits: { bodyBytes }',
+  maxFieldBytes: 'use limits: { bodyBytes }',
   memoryPerFile: 'use memoryBytesPerFile',
   memoryTotal: 'use memoryBytes',
 };
@@ -115,16 +116,24 @@ const RULES: Rules<WithDefaults<UploadOptions>> = { ...RECEIPT_RULES, streaming:
 const MAX_FIELDS = 10;
 
 /** Checks the `uploads` option and adds defaults, once per handler. */
-export function resolveUploadOptions(given: unknown, maxValues: number): UploadSettings {
+export function resolveUploadOptions(
+  given: unknown,
+  limits: { readonly maxValues: number; readonly bodyBytes: number },
+): UploadSettings {
   const options = resolveOptions(UPLOAD_OPTIONS, given, RULES, REPLACED_OPTIONS);
   const { streaming, maxFiles } = options;
   const settings = receiptSettings(
     UPLOAD_OPTIONS,
     given ?? {},
-    { ...options, maxFields: MAX_FIELDS },
+    {
+      ...options,
+      maxFields: MAX_FIELDS,
+      maxFieldBytes: limits.bodyBytes,
+      fieldOption: byOption('limits.bodyBytes'),
+    },
     readerError,
   );
-  return { ...settings, streaming, maxFiles, maxValues };
+  return { ...settings, streaming, maxFiles, maxValues: limits.maxValues };
 }
 
 /** With the option `streaming`, a file may be refused while resolvers read it. */

@@ -30,7 +30,6 @@ async function create(
   const reports: unknown[] = [];
   const service = await serve(
     {
-      suggestions: true,
       onError: (error: unknown) => void reports.push(error),
       ...options,
       auth: { scopes: scopesOf, schemaFor, ...auth },

@@ -14,7 +14,7 @@ describe.each(['compiled', 'graphql-js'] as const)('%s', (engine) => {
 
   beforeAll(async () => {
     const auth = { scopes: scopesOf, policies };
-    reject = await serve({ engine, auth, batching: true, suggestions: true });
+    reject = await serve({ engine, auth, batching: true });
     nulls = await serve({ engine, auth: { ...auth, mode: 'null' } });
   });
 

@@ -69,7 +69,6 @@ describe.each(['compiled', 'graphql-js'] as const)('%s', (engine) => {
     const { post } = await create({
       engine,
       auth: { scopes: scopesOf, policies, schemaFor },
-      suggestions: true,
     });
     const introspect = async (scopes?: string) =>
       printSchema(buildClientSchema((await post(getIntrospectionQuery(), scopes)).body.data as never));

@@ -3,8 +3,7 @@ import type { Server } from 'node:http';
 import express from 'express';
 import type { Browser, Page } from 'playwright-core';
 import { graphqlHTTP } from '../../middleware/index.ts';
-import { launch, visit } from '../chromium.ts';
-import { serve } from '../graphiql/serve.ts';
+import { launch } from '../chromium.ts';
 import { listen } from '../kit.ts';
 import { schemaOf } from './service.ts';
 
@@ -109,29 +108,4 @@ it('Chromium does not use the private result of another user of the browser', as
 
 it('Chromium sends QUERY requests to its own site', async () => {
   expect(await ask('{ fresh plain }', 'QUERY')).toEqual({ data: { fresh: 1, plain: 1 } });
-});
-
-it('GraphiQL sends queries with QUERY and mutations with POST if its option method is QUERY', async () => {
-  const withMutation = schemaOf('type Query { hello: String } type Mutation { write: String }', {
-    Query: { hello: () => 'hello world' },
-    Mutation: { write: () => 'written' },
-  });
-  const served = await serve(
-    express().use('/graphql', graphqlHTTP(withMutation, { graphiql: { method: 'QUERY' } })),
-  );
-  try {
-    const { write, run, response, page: graphiql } = await visit(browser, `${served.origin}/graphql`);
-    await write('query { hello }');
-    await run.click();
-    await response.getByText('"hello world"').waitFor();
-    expect(served.requests.filter((line) => line.startsWith('POST'))).toEqual([]);
-    expect(served.requests).toContain('QUERY /graphql');
-    await write('mutation { write }');
-    await run.click();
-    await response.getByText('"written"').waitFor();
-    expect(served.requests.filter((line) => line.startsWith('POST'))).toHaveLength(1);
-    await graphiql.context().close();
-  } finally {
-    await served.close();
-  }
 });

@@ -124,13 +124,12 @@ describe('the option compress and streams', () => {
   });
 
   it('streams are plain while the compressors of others take the memory, and compressed when these have left', async () => {
-    const { url, publish } = await serve({ compress: { maxStreamBytes: 700 * 1024 } });
-    const first = [
-      await open(url, { 'accept-encoding': 'gzip' }),
-      await open(url, { 'accept-encoding': 'gzip' }),
-    ];
-    const third = await open(url, { 'accept-encoding': 'gzip' });
-    expect([...first, third].map(({ coding }) => coding)).toEqual(['gzip', 'gzip', undefined]);
+    const { url, publish } = await serve({ compress: true });
+    const first = [await open(url, { 'accept-encoding': 'gzip' })];
+    while (first.at(-1)?.coding === 'gzip') first.push(await open(url, { 'accept-encoding': 'gzip' }));
+    const third = first.pop() as (typeof first)[number];
+    expect(first.length).toBeGreaterThan(100);
+    expect(third.coding).toBeUndefined();
     await publish('for all');
     for (const stream of [...first, third]) await until(() => stream.text.includes('for all'));
     for (const { req } of first) req.destroy();

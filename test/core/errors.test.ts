@@ -242,9 +242,9 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
       'a field of an input in a variable',
       { query: 'query ($l: Likeness) { paint(like: $l) }', variables: { l: { secretNam: 1 } } },
     ],
-  ])('graphqlHTTP with suggestions: false does not suggest the name of %s', async (_what, body) => {
-    const suggested = JSON.stringify((await (await serve({ engine, suggestions: true })).post(body)).errors);
-    const hidden = JSON.stringify((await (await serve({ engine, suggestions: false })).post(body)).errors);
+  ])('graphqlHTTP with introspection: false does not suggest the name of %s', async (_what, body) => {
+    const suggested = JSON.stringify((await (await serve({ engine })).post(body)).errors);
+    const hidden = JSON.stringify((await (await serve({ engine, introspection: false })).post(body)).errors);
     expect(suggested).toMatch(/ Did you mean /);
     expect(hidden).not.toMatch(/Did you mean|secretName\b|"hello/);
   });
@@ -312,15 +312,17 @@ it.each([
 });
 
 it.each([false, true])(
-  'graphqlHTTP with suggestions: %s controls the suggestions in the messages of graphql',
-  async (suggestions) => {
+  'graphqlHTTP with introspection: %s decides about suggestions in the messages of graphql',
+  async (introspection) => {
     // Some versions of graphql do not know the option hideSuggestions.
     const rule: ValidationRule = (context) => ({
       Document: () => void context.reportError(new GraphQLError('Unknown field. Did you mean "apiKey"?')),
     });
-    const { post } = await serve({ validationRules: [rule], suggestions });
+    const { post } = await serve({ validationRules: [rule], introspection });
     const { errors } = await post({ query: '{ hello }' });
-    expect(errors[0]?.message).toBe(suggestions ? 'Unknown field. Did you mean "apiKey"?' : 'Unknown field.');
+    expect(errors[0]?.message).toBe(
+      introspection ? 'Unknown field. Did you mean "apiKey"?' : 'Unknown field.',
+    );
   },
 );
 

@@ -68,7 +68,7 @@ async function serve(options?: GraphQLOptions) {
   const handler = handlerWith(timing, options);
   const app = express();
   app.use('/graphql', handler);
-  if (options?.documents !== undefined) app.use('/mcp', mcp(handler));
+  if (options?.documents !== undefined) app.use('/mcp', mcp(handler, { name: 'test', version: '1.0.0' }));
   const server = createServer(app);
   attachSubscriptions(server, handler);
   return { handler, ...(await listen(server)) };

@@ -87,7 +87,7 @@ describe('malicious ids', () => {
   }, 400_000);
 
   it('graphqlHTTP bounds the memory of registered queries', async () => {
-    const { post } = await serve({ documentCacheBytes: 1_000_000, documents: { apq: true } });
+    const { post } = await serve({ documents: { cacheBytes: 1_000_000, apq: true } });
     const query = (index: number): string => `{ a${index}: hello } #${'x'.repeat(1000)}`;
     const hashOf = (index: number) => ({
       extensions: { persistedQuery: { version: 1, sha256Hash: sha256(query(index)) } },

@@ -100,7 +100,7 @@ describe('documents.from', () => {
   });
 
   it('graphqlHTTP keeps trusted documents prepared when other documents fill the document cache', async () => {
-    const { post } = await serve({ documentCacheBytes: 20_000, documents: { from: { abc: HELLO } } });
+    const { post } = await serve({ documents: { cacheBytes: 20_000, from: { abc: HELLO } } });
     const { subscribe, unsubscribe } = await import('node:diagnostics_channel');
     const parsed: string[] = [];
     const onParse = (message: unknown): void => void parsed.push((message as { source: string }).source);

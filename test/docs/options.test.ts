@@ -93,7 +93,7 @@ const DEFAULTS: Record<string, object> = {
   EventStreamOptions: { ...resolveHttpOptions(undefined).eventStreams },
   caching: { ...resolveCacheControl(true) },
   ReceiveFilesOptions: { ...resolveFormOptions(undefined), maxFields: 100, maxFieldBytes: 65_536 },
-  uploads: { ...resolveUploadOptions(undefined, 1), tempDir: undefined },
+  uploads: { ...resolveUploadOptions(undefined, { maxValues: 1, bodyBytes: 1 }), tempDir: undefined },
   SubscriptionLimits: { ...resolveLimits(undefined) },
   subscriptions: Object.fromEntries(subscriptionRules.map(([name, { fallback }]) => [name, fallback])),
 };

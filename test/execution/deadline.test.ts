@@ -251,7 +251,7 @@ describe.each(ENGINES)('the option timeout, under %s', (engine) => {
 });
 
 describe('the option timeout', () => {
-  it.each([0, false, Number.POSITIVE_INFINITY] as const)(
+  it.each([false, Number.POSITIVE_INFINITY] as const)(
     'graphqlHTTP waits for slow operations with timeout: %p',
     async (timeout) => {
       const url = await serve({ timeout });
@@ -308,7 +308,7 @@ describe('the option timeout', () => {
 
     it('attachSubscriptions ends the wait for the function of trusted documents', async () => {
       const from = (id: string): Promise<string> | string => (id === 'quick' ? '{ quick }' : pending());
-      const url = (await serve({ documents: { from } }, { keepAlive: 0 })).replace('http', 'ws');
+      const url = (await serve({ documents: { from } }, { ping: false })).replace('http', 'ws');
       const client = await ready(url, protocol);
       client.send(byId('1', 'slow'));
       client.send(byId('2', 'slow'));
@@ -381,17 +381,6 @@ describe('the option timeout', () => {
       503,
       'zu langsam',
     ]);
-  });
-
-  it('graphqlHTTP gives trusted documents their own time, by id or by name', async () => {
-    const from = { slow: '{ never }', named: 'query Report { never }', short: 'query Other { never }' };
-    const url = await serve({ documents: { from, timeouts: { slow: '1h', Report: false } } });
-    const slow = post(url, { documentId: 'slow' });
-    const named = post(url, { documentId: 'named' });
-    expect(await (await post(url, { documentId: 'short' })).json()).toEqual(LATE);
-    for (const resolve of release) resolve();
-    expect(await (await slow).json()).toEqual({ data: { never: 'late' } });
-    expect(await (await named).json()).toEqual({ data: { never: 'late' } });
   });
 
   it('graphqlHTTP never stores the result of a timeout, and sends an expired one within staleIfError', async () => {

@@ -110,7 +110,7 @@ eachExpress((express) => {
       ['extensions of the wrong type', { query: '{ hello }', extensions: 'x' }, 400, 400, 422],
       ['a subscription', { query: 'subscription { ticks }' }, 400, 400, 400],
     ];
-    const draft = serve({ statusCodes: '2026' });
+    const draft = serve({ statusCodes: 'spec' });
 
     it.each(cases)(
       'graphqlHTTP sends the status that the specification requires for %s',
@@ -133,7 +133,7 @@ eachExpress((express) => {
       },
     );
 
-    it("graphqlHTTP with statusCodes: '2026' uses the new media type for every unsuccessful response", async () => {
+    it("graphqlHTTP with statusCodes: 'spec' uses the new media type for every unsuccessful response", async () => {
       await post({ query: '{ nope }' }, JSON_TYPE, draft).expect(
         'content-type',
         `${GRAPHQL_TYPE}; charset=utf-8`,
@@ -142,7 +142,7 @@ eachExpress((express) => {
         'content-type',
         `${JSON_TYPE}; charset=utf-8`,
       );
-      const batching = serve({ statusCodes: '2026', batching: true });
+      const batching = serve({ statusCodes: 'spec', batching: true });
       await post([{ query: '{ nope }' }], JSON_TYPE, batching)
         .expect(422)
         .expect('content-type', `${GRAPHQL_TYPE}; charset=utf-8`);

@@ -30,7 +30,7 @@ eachExpress((express) => {
     request(serve(options)).post('/graphql').set('accept', 'application/graphql-response+json').send(body);
 
   it('graphqlHTTP lists validation errors with their locations', async () => {
-    const { body } = await post({ query: '{\n  nope\n  never\n}' }, { suggestions: false }).expect(400);
+    const { body } = await post({ query: '{\n  nope\n  never\n}' }, { introspection: false }).expect(400);
     expect(body).toEqual({
       errors: [
         {

@@ -425,7 +425,9 @@ eachExpress((express) => {
     it('graphqlHTTP suggests names in error messages only in development', async () => {
       const { NODE_ENV } = process.env;
       expect((await sendRequest(serve(), '{ helo }')).text).toMatch(/Did you mean/);
-      expect((await sendRequest(serve({ suggestions: false }), '{ helo }')).text).not.toMatch(/Did you mean/);
+      expect((await sendRequest(serve({ introspection: false }), '{ helo }')).text).not.toMatch(
+        /Did you mean/,
+      );
       process.env['NODE_ENV'] = 'production';
       const production = serve();
       process.env['NODE_ENV'] = NODE_ENV;

@@ -14,16 +14,16 @@ const long = (index: number): string => `{ hello } # ${index} ${'x'.repeat(90_00
 describe('a flood of documents', () => {
   const parsed = new Set<unknown>();
   const remember = (message: unknown): unknown => parsed.add((message as { source: unknown }).source);
-  const limits = { batch: 5000, rootFields: Infinity, fields: Infinity, bodyBytes: 10 << 20 };
+  const limits = { rootFields: Infinity, fields: Infinity, bodyBytes: 10 << 20 };
   let sendRequest: (queries: string[]) => Promise<Set<unknown>>;
 
   beforeEach(() => {
     subscribe('espalier:graphql:parse', remember);
     const handler = graphqlHTTP(schema, {
-      batching: true,
+      batching: 5000,
       limits,
       rootValue: { hello: 'world' },
-      documentCacheBytes: 4 << 20,
+      documents: { cacheBytes: 4 << 20 },
     });
     // The documents that were not in the cache.
     sendRequest = async (queries) => {
@@ -215,8 +215,8 @@ describe('many new documents at the same time', () => {
 
   it('graphqlHTTP prepares only some of many short documents in one iteration of the event loop', async () => {
     const handler = graphqlHTTP(schema, {
-      batching: true,
-      limits: { batch: 500, rootFields: Infinity },
+      batching: 500,
+      limits: { rootFields: Infinity },
       rootValue: { hello: 'world' },
     });
     const queries = numbers(500).map((index) => ({ query: `{ hello } # ${index} ${'x'.repeat(700)}` }));

@@ -122,8 +122,8 @@ describe('a request with a list of variables', () => {
     );
   });
 
-  it('shares the limits of one operation, and limits.batch counts every execution', async () => {
-    await serve({ limits: { batch: 3 } });
+  it('shares the limits of one operation, and the number of batching counts every execution', async () => {
+    await serve({ batching: 3 });
     const variables = [{ a: 1 }, { a: 2 }];
     const tooMany = await post([
       { query: ADD, variables },

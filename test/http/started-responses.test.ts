@@ -49,6 +49,7 @@ const ENDPOINTS: Record<string, (during: () => unknown) => Middleware> = {
         context: () => void during(),
         onError: (error) => void reports.push((error as { code?: string }).code),
       }),
+      { name: 'test', version: '1.0.0' },
     ),
 };
 /** Returns the body of the response, or undefined if the connection ends before it is complete. */

@@ -278,3 +278,15 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
     expect(service.effects.count).toBe(4);
   });
 });
+
+it('keys in the memory of a process are a warning in production, once', async () => {
+  const { NODE_ENV } = process.env;
+  const warned = jest.spyOn(console, 'warn').mockImplementation();
+  process.env['NODE_ENV'] = 'production';
+  await serve();
+  await serve();
+  process.env['NODE_ENV'] = NODE_ENV;
+  const about = warned.mock.calls.flat().filter((text) => String(text).includes('"idempotency"'));
+  expect(about).toEqual([expect.stringContaining('Set "idempotency.store" to a Redis')]);
+  warned.mockRestore();
+});

@@ -27,7 +27,7 @@ describe.each([
       if (field !== undefined) field.subscribe = () => pubsub.subscribe('tick');
       const { server, url } = await listen();
       const subscriptions = attachSubscriptions(server, schema, {
-        keepAlive: 0,
+        ping: false,
         ...(options as SubscriptionOptions),
       });
       const clients = await Promise.all([1, 2, 3].map(() => ready(url, protocol)));

@@ -11,7 +11,7 @@ export const events = (id: string, topic = 'a', type = 'subscribe'): object => (
 });
 
 /** Shares all subscriptions and sends no pings. */
-export const sharedByAll = { keepAlive: 0, share: () => 'all' };
+export const sharedByAll = { ping: false as const, share: () => 'all' };
 
 /** The events that a client has received under one id. */
 export const received = (client: RawClient, id: string): unknown[] =>

@@ -10,7 +10,7 @@ import { CONTINUATION, TEXT } from './wire.ts';
 
 jest.setTimeout(60_000);
 
-const start = () => serve({ perMessageDeflate: 'shared', keepAlive: 0 });
+const start = () => serve({ perMessageDeflate: 'shared', ping: false });
 const OFFER = 'permessage-deflate';
 const AGREED = 'permessage-deflate; server_no_context_takeover; client_no_context_takeover';
 

@@ -16,7 +16,7 @@ async function serve(engine: ExecuteFunction) {
   const schema = buildSchema('type Query { a: Int }');
   const handler = graphqlHTTP(schema, { engine, onError });
   const { server, url, port } = await listen((req, res) => handler(req, res));
-  const subscriptions = attachSubscriptions(server, handler, { keepAlive: 0 });
+  const subscriptions = attachSubscriptions(server, handler, { ping: false });
   atEnd(async () => {
     await subscriptions.close();
     server.close();

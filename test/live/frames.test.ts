@@ -64,7 +64,7 @@ describe('frames of repeated results', () => {
   });
 
   it('private subscriptions with equal and with different results get their own messages in order', async () => {
-    const served = await serve({ keepAlive: 0 });
+    const served = await serve({ ping: false });
     const ids = ['1', '22', 'ü', '漢字', 'x'.repeat(200)];
     const clients = await Promise.all(Array.from({ length: 12 }, () => ready(served.url, MODERN)));
     for (const [index, client] of clients.entries()) {

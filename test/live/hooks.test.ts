@@ -1,5 +1,6 @@
 /** @tags node graphql engine */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { SubscriptionOptions } from '../../types/subscriptions.ts';
 import { MODERN, ready } from './client.ts';
 import { serve, serveOpen, serveReady, until } from './serve.ts';
 
@@ -73,15 +74,16 @@ describe('onDisconnect and onClose', () => {
 
   it('their errors are reported once and change nothing', async () => {
     const errors: unknown[] = [];
-    const { client, subscriptions } = await serveReady({
-      onError: (error) => errors.push(error),
+    const failing: SubscriptionOptions = {
       onDisconnect: () => {
         throw new Error('sync');
       },
       onClose: async () => {
         throw new Error('async');
       },
-    });
+    };
+    const onError = (error: unknown) => errors.push(error);
+    const { client, subscriptions } = await serveReady(failing, undefined, { onError });
     await client.close();
     await until(() => errors.length === 2 && subscriptions.stats().connections === 0);
     expect(errors.map((error) => (error as Error).message)).toEqual(['sync', 'async']);

@@ -321,7 +321,7 @@ describe('expiresAt', () => {
       expires = Date.now() + 500;
       return { expiresAt: moment(expires) };
     };
-    const { client } = await serveOpen({ keepAlive: PATIENT, onConnect });
+    const { client } = await serveOpen({ ping: PATIENT, onConnect });
     client.send({ type: 'connection_init' });
     expect(await client.next()).toEqual({ type: 'connection_ack' });
     expect(await client.closed).toEqual({ code: 4403, reason: 'Forbidden' });
@@ -352,9 +352,9 @@ describe('expiresAt', () => {
   });
 });
 
-describe('keepAlive', () => {
-  it('keepAlive pings and terminates a client that sends nothing', async () => {
-    const { url, live, subscriptions } = await serve({ keepAlive: PATIENT });
+describe('ping', () => {
+  it('ping terminates a client that sends nothing, after it has pinged it', async () => {
+    const { url, live, subscriptions } = await serve({ ping: PATIENT });
     const responsive = await ready(url);
     const unresponsive = await connect(url, MODERN, { autoPong: false });
     unresponsive.send({ type: 'connection_init' });
@@ -371,7 +371,7 @@ describe('keepAlive', () => {
 
 describe('a blocked event loop', () => {
   it('attachSubscriptions closes no client whose messages arrived while the event loop was blocked', async () => {
-    const { url, subscriptions } = await serve({ keepAlive: 500, limits: { initTimeout: 1000 } });
+    const { url, subscriptions } = await serve({ ping: 500, limits: { initTimeout: 1000 } });
     const script = resolve(__dirname, '../fixtures/prompt-client.cjs');
     const child = fork(script, [url]);
     // The client responds to the ping, and the second one sends its init, while nothing is read here.

@@ -11,7 +11,7 @@ describe.each([
   const operation = (id: string, query: string): object => ({ id, type: start, payload: { query } });
 
   it('operations that follow a long new document on the same socket start after it', async () => {
-    const { url } = await serve({ keepAlive: 0 });
+    const { url } = await serve({ ping: false });
     const client = await ready(url, protocol);
     const ids = Array.from({ length: 30 }, (_, i) => `m${i}`);
     for (const [i, id] of ids.entries()) {
@@ -26,7 +26,7 @@ describe.each([
   });
 
   it('a long new document that is invalid fails alone', async () => {
-    const { url } = await serve({ keepAlive: 0 });
+    const { url } = await serve({ ping: false });
     const client = await ready(url, protocol);
     client.send(operation('syntax', long('{')));
     client.send(operation('unknown', long('{ nothing }')));
@@ -41,7 +41,7 @@ describe.each([
   });
 
   it('a long new document never starts after the client has cancelled it or closed the socket', async () => {
-    const { url, live, subscriptions } = await serve({ keepAlive: 0 });
+    const { url, live, subscriptions } = await serve({ ping: false });
     const client = await ready(url, protocol);
     const others = await Promise.all(Array.from({ length: 30 }, () => ready(url, protocol)));
     for (const other of others) other.send(operation('heavy', long(`{ ${'context '.repeat(2000)} }`)));

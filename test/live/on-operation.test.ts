@@ -1,11 +1,11 @@
 /** @tags node graphql */
-import { buildSchema, GraphQLError } from 'graphql';
+import { GraphQLError } from 'graphql';
 import { WebSocketServer } from 'ws';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { ErrorDetails, GraphQLOptions } from '../../types/graphql.ts';
 import type { OperationDetails } from '../../types/operation.ts';
-import type { ContextWebSocket, SubscriptionOptions } from '../../types/subscriptions.ts';
+import type { SubscriptionOptions } from '../../types/subscriptions.ts';
 import { atEnd } from '../kit.ts';
 import { connect, LEGACY, listen, MODERN, type RawClient, ready } from './client.ts';
 import { liveSchema } from './schema.ts';
@@ -21,7 +21,7 @@ async function serve(handlerOptions: GraphQLOptions, options: SubscriptionOption
     void reports.push([error as Error, details]);
   const { server, url } = await listen();
   const handler = graphqlHTTP(schema, { onError, ...handlerOptions });
-  const subscriptions = attachSubscriptions(server, handler, { keepAlive: 0, ...options });
+  const subscriptions = attachSubscriptions(server, handler, { ping: false, ...options });
   atEnd(async () => {
     await subscriptions.close();
     server.close();
@@ -207,37 +207,8 @@ describe.each([
   });
 });
 
-describe('onOperation of attachSubscriptions', () => {
+describe('onOperation of websocketHandler', () => {
   const greet = { id: '1', type: 'subscribe', payload: { query: '{ hello }' } };
-
-  it('attachSubscriptions calls its own onOperation instead of the one of the handler', async () => {
-    const { url } = await serve(
-      { onOperation: () => ({ extensions: { from: 'handler' } }) },
-      { onOperation: () => ({ extensions: { from: 'sockets' } }) },
-    );
-    const client = await ready(url);
-    client.send(greet);
-    expect(await client.next()).toMatchObject({ payload: { extensions: { from: 'sockets' } } });
-    await client.close();
-  });
-
-  it('attachSubscriptions calls onOperation with a schema in place of a handler', async () => {
-    const seen: ContextWebSocket[] = [];
-    const { server, url } = await listen();
-    const subscriptions = attachSubscriptions(server, buildSchema('type Query { hello: String }'), {
-      onOperation: ({ request }) => {
-        seen.push(request);
-        return { extensions: { path: request.url } };
-      },
-    });
-    const client = await ready(url);
-    client.send(greet);
-    expect(await client.next()).toMatchObject({ payload: { extensions: { path: '/graphql' } } });
-    expect(seen[0]?.socket.remoteAddress).toBe('127.0.0.1');
-    await client.close();
-    await subscriptions.close();
-    server.close();
-  });
 
   it('websocketHandler calls onOperation of its handler', async () => {
     const { server, url } = await listen();

@@ -1,5 +1,7 @@
 import type http from 'node:http';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import type { GraphQLOptions } from '../../types/graphql.ts';
 import type { SubscriptionOptions, SubscriptionStats, Subscriptions } from '../../types/subscriptions.ts';
 import { atEnd } from '../kit.ts';
 import { connect, listen, type RawClient, ready } from './client.ts';
@@ -35,12 +37,14 @@ export async function serve(
   options?: SubscriptionOptions,
   handler?: http.RequestListener,
   secure = false,
+  graphql?: GraphQLOptions,
 ): Promise<Served> {
   const { schema, live } = liveSchema();
   const { server, url, port } = await listen(handler, secure);
   // Development adds the messages of unexpected errors to their extensions.
   process.env['NODE_ENV'] = 'production';
-  const subscriptions = attachSubscriptions(server, schema, options);
+  const target = graphql === undefined ? schema : graphqlHTTP(schema, graphql);
+  const subscriptions = attachSubscriptions(server, target, options);
   atEnd(async () => {
     await subscriptions.close();
     expect(subscriptions.stats()).toEqual({ ...NOTHING, unreleased: expect.any(Number) });
@@ -60,8 +64,12 @@ export async function serveOpen(
 }
 
 /** Serves the test schema to one client, whose connection was accepted. */
-export async function serveReady(options?: SubscriptionOptions, protocol?: string): Promise<ServedClient> {
-  const served = await serve(options);
+export async function serveReady(
+  options?: SubscriptionOptions,
+  protocol?: string,
+  graphql?: GraphQLOptions,
+): Promise<ServedClient> {
+  const served = await serve(options, undefined, false, graphql);
   return { ...served, client: await ready(served.url, protocol) };
 }
 

@@ -66,7 +66,7 @@ describe("perMessageDeflate: 'shared'", () => {
 
   it('private results of every size arrive complete, compressed from a kibibyte on', async () => {
     const served = await serve({
-      keepAlive: 0,
+      ping: false,
       perMessageDeflate: 'shared',
       limits: { bufferedBytes: '32mb' },
     });

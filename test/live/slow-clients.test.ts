@@ -66,7 +66,7 @@ describe('slow clients', () => {
   });
 
   it('a slow client pauses its private source and loses nothing when it continues', async () => {
-    const served = await serve({ keepAlive: 0, limits: { bufferedBytes: MIB } });
+    const served = await serve({ ping: false, limits: { bufferedBytes: MIB } });
     const client = await ready(served.url);
     stall(client);
     client.send({
@@ -84,7 +84,7 @@ describe('slow clients', () => {
   });
 
   it('a slow client that closes and reads again does not let its source run without end', async () => {
-    const served = await serve({ keepAlive: 0, limits: { bufferedBytes: MIB } });
+    const served = await serve({ ping: false, limits: { bufferedBytes: MIB } });
     const client = await ready(served.url);
     stall(client);
     const query = 'subscription { blobs(count: 100000, bytes: 10000) }';
@@ -104,7 +104,7 @@ describe('slow clients', () => {
     ['private, drop: oldest', { drop: 'oldest' as const }],
     ['shared', { share: () => 'all' }],
   ])('a source that is always ready does not block the event loop: %s', async (_, options) => {
-    const served = await serve({ keepAlive: 0, ...options });
+    const served = await serve({ ping: false, ...options });
     const client = await ready(served.url);
     let most = 0;
     let before = 0;
@@ -140,7 +140,7 @@ describe('slow clients', () => {
   ])(
     'stalled clients of private subscriptions are closed with little memory and do not affect fast and steady clients: %s',
     async (_, secure) => {
-      const served = await serve({ keepAlive: 0 }, undefined, secure);
+      const served = await serve({ ping: false }, undefined, secure);
       const sockets: net.Socket[] = [];
       served.server.on('upgrade', (_req, socket) => sockets.push(socket as net.Socket));
       const clients = await connectClients(served, 5);
@@ -177,7 +177,7 @@ describe('slow clients', () => {
     ['TLS', true, false],
     ['compression', false, true],
   ] as const)('slow clients of long private results get their own bytes: %s', async (_, secure, deflated) => {
-    const served = await serve({ keepAlive: 0, perMessageDeflate: deflated && 'shared' }, undefined, secure);
+    const served = await serve({ ping: false, perMessageDeflate: deflated && 'shared' }, undefined, secure);
     const clients = await Promise.all(Array.from({ length: 6 }, () => ready(served.url)));
     for (const [index, client] of clients.entries()) {
       client.send(events('own', `topic ${index}`));
@@ -202,7 +202,7 @@ describe('slow clients', () => {
   });
 
   it('a client that sends pings without reading is closed at the limit', async () => {
-    const served = await serve({ keepAlive: 0, limits: { bufferedBytes: MIB } });
+    const served = await serve({ ping: false, limits: { bufferedBytes: MIB } });
     const client = await ready(served.url);
     stall(client);
     const payload = { x: 'x'.repeat(512 * 1024) };

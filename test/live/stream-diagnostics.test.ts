@@ -79,7 +79,7 @@ describe('the diagnostics channels of streams', () => {
     const options = { engine: engine as ExecuteFunction, onError: false } as const;
     const handler = graphqlHTTP(buildSchema('type Query { a: Int }'), options);
     const { server, url } = await listenForSockets((req, res) => handler(req, res));
-    const subscriptions = attachSubscriptions(server, handler, { keepAlive: 0 });
+    const subscriptions = attachSubscriptions(server, handler, { ping: false });
     atEnd(async () => {
       await subscriptions.close();
       server.close();

@@ -13,11 +13,11 @@ const start = (id: unknown, query: string, more: object = {}): object => ({
 const events = (id: unknown, topic = 'a'): object => start(id, `subscription { events(topic: "${topic}") }`);
 const types = (messages: Record<string, unknown>[]): unknown[] => messages.map(({ type }) => type);
 /** A server that sends no `ka`. */
-const withoutKeepAlive = { keepAlive: 0 };
+const withoutPing = { ping: false as const };
 
 describe('the handshake of graphql-ws', () => {
   it('legacy graphql-ws acknowledges first, then sends ka immediately and at each interval', async () => {
-    const { client } = await serveOpen({ keepAlive: PATIENT }, LEGACY);
+    const { client } = await serveOpen({ ping: PATIENT }, LEGACY);
     client.send(INIT);
     const messages = [await client.next(), await client.next(), await client.next()];
     expect(messages).toEqual([{ type: 'connection_ack' }, { type: 'ka' }, { type: 'ka' }]);
@@ -25,7 +25,7 @@ describe('the handshake of graphql-ws', () => {
 
   it('legacy graphql-ws sends no ka before the acknowledgement', async () => {
     const { client } = await serveOpen(
-      { keepAlive: PATIENT, onConnect: () => new Promise(() => undefined) },
+      { ping: PATIENT, onConnect: () => new Promise(() => undefined) },
       LEGACY,
     );
     client.send(INIT);
@@ -36,7 +36,7 @@ describe('the handshake of graphql-ws', () => {
 
   it('legacy graphql-ws acknowledges with the payload that onConnect returned', async () => {
     const { client } = await serveOpen(
-      { ...withoutKeepAlive, onConnect: ({ protocol }) => ({ protocol }) },
+      { ...withoutPing, onConnect: ({ protocol }) => ({ protocol }) },
       LEGACY,
     );
     client.send(INIT);
@@ -45,7 +45,7 @@ describe('the handshake of graphql-ws', () => {
 
   it('legacy graphql-ws accepts connection_init without payload and ignores a second one', async () => {
     let requested = 0;
-    const { client } = await serveOpen({ ...withoutKeepAlive, onConnect: () => void requested++ }, LEGACY);
+    const { client } = await serveOpen({ ...withoutPing, onConnect: () => void requested++ }, LEGACY);
     client.send({ type: 'connection_init' });
     await client.next();
     client.send(INIT);
@@ -72,7 +72,7 @@ describe('the handshake of graphql-ws', () => {
   ])(
     'legacy graphql-ws sends connection_error and closes with 1011 when onConnect results in %s',
     async (_, onConnect, message) => {
-      const { client, live } = await serveOpen({ ...withoutKeepAlive, onConnect }, LEGACY);
+      const { client, live } = await serveOpen({ ...withoutPing, onConnect }, LEGACY);
       client.send(INIT);
       client.send(start('1', '{ hello }'));
       expect(await client.next()).toEqual({ type: 'connection_error', payload: { message } });
@@ -84,7 +84,7 @@ describe('the handshake of graphql-ws', () => {
   it('legacy graphql-ws sends connection_error and closes with 1011 when the context function fails', async () => {
     const { client } = await serveOpen(
       {
-        ...withoutKeepAlive,
+        ...withoutPing,
         context: () => {
           throw new Error('secret');
         },
@@ -102,7 +102,7 @@ describe('the handshake of graphql-ws', () => {
   it.each(['x', 5, [1], true])(
     'legacy graphql-ws refuses connection_init with the payload %j',
     async (payload) => {
-      const { client } = await serveOpen(withoutKeepAlive, LEGACY);
+      const { client } = await serveOpen(withoutPing, LEGACY);
       client.send({ type: 'connection_init', payload });
       expect(await client.next()).toMatchObject({ type: 'connection_error' });
       expect((await client.closed).code).toBe(1000);
@@ -110,7 +110,7 @@ describe('the handshake of graphql-ws', () => {
   );
 
   it('legacy graphql-ws executes nothing without connection_init (CVE-2026-35523)', async () => {
-    const { client, live } = await serveOpen(withoutKeepAlive, LEGACY);
+    const { client, live } = await serveOpen(withoutPing, LEGACY);
     client.send(start('1', 'mutation { set(value: "x") }'));
     expect(await client.closed).toEqual({ code: 4401, reason: 'Unauthorized' });
     expect(live.calls).toEqual({});
@@ -124,7 +124,7 @@ describe('the handshake of graphql-ws', () => {
   it('legacy graphql-ws queues starts until the acknowledgement, in order, without those that were stopped', async () => {
     let accept: () => void = () => undefined;
     const { url, live } = await serve({
-      ...withoutKeepAlive,
+      ...withoutPing,
       onConnect: () => new Promise((resolve) => (accept = () => resolve(true))),
     });
     const client = await connect(url, LEGACY);
@@ -156,7 +156,7 @@ describe('the handshake of graphql-ws', () => {
   it('legacy graphql-ws limits the queue of starts', async () => {
     const { client } = await serveOpen(
       {
-        ...withoutKeepAlive,
+        ...withoutPing,
         limits: { operations: 3 },
         onConnect: () => new Promise(() => undefined),
       },
@@ -177,7 +177,7 @@ describe('operations over graphql-ws', () => {
   it.each([['1'], [1], [-2.5], ['__proto__'], ['toString'], ['"'.repeat(256)]])(
     'legacy graphql-ws sends data and complete for a query with the id %j',
     async (id) => {
-      const { client } = await serveReady(withoutKeepAlive, LEGACY);
+      const { client } = await serveReady(withoutPing, LEGACY);
       expect(await run(client, start(id, '{ hello fails }'))).toEqual([
         {
           id,
@@ -202,7 +202,7 @@ describe('operations over graphql-ws', () => {
   ])(
     'legacy graphql-ws sends one error object for %s and keeps the socket open',
     async (_, message, text) => {
-      const { client } = await serveReady(withoutKeepAlive, LEGACY);
+      const { client } = await serveReady(withoutPing, LEGACY);
       const [error] = await run(client, message);
       expect(error).toMatchObject({
         id: 'x',
@@ -214,7 +214,7 @@ describe('operations over graphql-ws', () => {
   );
 
   it('legacy graphql-ws sends all events and then complete', async () => {
-    const { client, live } = await serveReady(withoutKeepAlive, LEGACY);
+    const { client, live } = await serveReady(withoutPing, LEGACY);
     client.send(events('s'));
     await until(() => live.open === 1);
     live.publish('a', 'one');
@@ -226,7 +226,7 @@ describe('operations over graphql-ws', () => {
   });
 
   it('legacy graphql-ws sends an error object when the source fails', async () => {
-    const { client, live } = await serveReady(withoutKeepAlive, LEGACY);
+    const { client, live } = await serveReady(withoutPing, LEGACY);
     client.send(events('s'));
     await until(() => live.open === 1);
     live.end('a', new GraphQLError('over'));
@@ -235,7 +235,7 @@ describe('operations over graphql-ws', () => {
   });
 
   it('legacy graphql-ws returns the source at stop and sends nothing more', async () => {
-    const { client, live } = await serveReady(withoutKeepAlive, LEGACY);
+    const { client, live } = await serveReady(withoutPing, LEGACY);
     client.send(events('s'));
     await until(() => live.open === 1);
     client.send({ id: 's', type: 'stop' });
@@ -245,7 +245,7 @@ describe('operations over graphql-ws', () => {
   });
 
   it('legacy graphql-ws replaces the older operation when a start reuses its id', async () => {
-    const { client, live } = await serveReady(withoutKeepAlive, LEGACY);
+    const { client, live } = await serveReady(withoutPing, LEGACY);
     client.send(events('s', 'old'));
     await until(() => live.open === 1);
     client.send(events('s', 'new'));
@@ -257,7 +257,7 @@ describe('operations over graphql-ws', () => {
   });
 
   it('legacy graphql-ws closes with 1000 at connection_terminate', async () => {
-    const { client, live } = await serveReady(withoutKeepAlive, LEGACY);
+    const { client, live } = await serveReady(withoutPing, LEGACY);
     client.send(events('s'));
     await until(() => live.open === 1);
     client.send({ type: 'connection_terminate' });
@@ -283,7 +283,7 @@ describe('operations over graphql-ws', () => {
     '{"type":"start","id":1e999,"payload":{"query":"{ hello }"}}',
     `{"type":"start","id":"${'i'.repeat(300)}","payload":{"query":"{ hello }"}}`,
   ])('legacy graphql-ws ignores the message %.60s', async (text) => {
-    const { client, live } = await serveReady(withoutKeepAlive, LEGACY);
+    const { client, live } = await serveReady(withoutPing, LEGACY);
     client.send(text);
     expect(await client.silence()).toEqual([]);
     expect(live.calls).toEqual({});
@@ -291,13 +291,13 @@ describe('operations over graphql-ws', () => {
   });
 
   it('legacy graphql-ws accepts binary frames, which Apollo Kotlin may send', async () => {
-    const { client } = await serveOpen(withoutKeepAlive, LEGACY);
+    const { client } = await serveOpen(withoutPing, LEGACY);
     client.websocket.send(Buffer.from(JSON.stringify(INIT)), { binary: true });
     expect(await client.next()).toEqual({ type: 'connection_ack' });
   });
 
   it('legacy graphql-ws sends an error object for one operation above limits.operations', async () => {
-    const { client } = await serveReady({ ...withoutKeepAlive, limits: { operations: 1 } }, LEGACY);
+    const { client } = await serveReady({ ...withoutPing, limits: { operations: 1 } }, LEGACY);
     client.send(events('1'));
     const [error] = await run(client, start('2', '{ hello }'));
     expect(error).toMatchObject({

@@ -1,6 +1,7 @@
 /** @tags node graphql engine */
 import { subscribe as listenTo, unsubscribe as stopListening } from 'node:diagnostics_channel';
 import { buildSchema, parse, subscribe, validate, versionInfo } from 'graphql';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { until } from '../until.ts';
 import { listen, ready } from './client.ts';
@@ -57,7 +58,7 @@ it.each([0, -1])(
     });
     expect(expected.length > 0).toBe(V17);
     const { server, url } = await listen();
-    const subscriptions = attachSubscriptions(server, schema, { onError: false });
+    const subscriptions = attachSubscriptions(server, graphqlHTTP(schema, { onError: false }));
     const client = await ready(url);
     const recorded = await record(async () => {
       client.send({ id: '1', type: 'subscribe', payload: { query: QUERY, variables } });

@@ -132,7 +132,7 @@ describe('the handshake', () => {
   ] as const)(
     'the handshake is accepted and closed with 4406 when the subprotocols are %s',
     async (_, offered, allowed) => {
-      const { port } = await serve(allowed && { subscriptionProtocols: allowed });
+      const { port } = await serve({}, undefined, false, allowed && { subscriptionProtocols: allowed });
       const headers: Record<string, string> =
         offered.length === 0 ? {} : { 'Sec-WebSocket-Protocol': offered.join(', ') };
       const client = await wire(port, false, upgradeRequest(headers));

@@ -111,7 +111,7 @@ describe('websocketHandler', () => {
 
 describe('over TLS', () => {
   it('messages of both subprotocols and large frames arrive complete over TLS', async () => {
-    const { url, live, subscriptions } = await serve({ keepAlive: PATIENT }, undefined, true);
+    const { url, live, subscriptions } = await serve({ ping: PATIENT }, undefined, true);
     await works(url);
     const client = await connect(url);
     client.send({ type: 'connection_init' });

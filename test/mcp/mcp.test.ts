@@ -88,9 +88,11 @@ afterEach(async () => {
   seen.length = 0;
 });
 
+const NAMED = { name: 'shop', version: '1.4.0' };
+
 interface Setup {
   readonly graphql?: Partial<GraphQLOptions>;
-  readonly options?: McpOptions;
+  readonly options?: Partial<McpOptions>;
 }
 
 async function serve({ graphql, options }: Setup = {}) {
@@ -106,7 +108,7 @@ async function serve({ graphql, options }: Setup = {}) {
     onError: false,
     ...graphql,
   });
-  const endpoint = mcp(handler, options);
+  const endpoint = mcp(handler, { ...NAMED, ...options });
   const app = express();
   app.use('/graphql', handler);
   app.use('/mcp', endpoint);
@@ -305,7 +307,7 @@ describe('mcp with the official client', () => {
       context: {},
       auth: { scopes: () => null },
     });
-    const app = express().use(express.json()).use('/mcp', mcp(handler));
+    const app = express().use(express.json()).use('/mcp', mcp(handler, NAMED));
     server = createServer(app).listen(0, '127.0.0.1');
     await once(server, 'listening');
     url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`);
@@ -371,11 +373,11 @@ describe('mcp with the official client', () => {
         documents: { from: { one: `query ${name} { me }` } },
         auth: { scopes: () => null },
       });
-    expect(() => mcp(handler('search_schema'), { search: true })).toThrow(
+    expect(() => mcp(handler('search_schema'), { ...NAMED, search: true })).toThrow(
       expect.objectContaining({ code: 'ERR_OPTION', message: expect.stringContaining('search_schema') }),
     );
     expect(
-      mcp(handler('search_schema'))
+      mcp(handler('search_schema'), NAMED)
         .tools()
         .map(({ name }) => name),
     ).toEqual(['search_schema']);
@@ -458,8 +460,20 @@ describe('the tools of mcp', () => {
     expect(tools).toContainEqual({ name: 'findCustomer', description: 'Finds a customer by its id.' });
   });
 
+  it('mcp needs the name and the version of the application, and has the origins and hosts of its handler', () => {
+    const handler = graphqlHTTP(schema, { documents: { from: documents }, auth: { scopes: () => null } });
+    const mistake = (options: object) => expect(() => mcp(handler, options as McpOptions));
+    mistake({ version: '1.4.0' }).toThrow(
+      'option "name" is undefined; accepted: the name of the application',
+    );
+    mistake({ name: 'shop', version: '' }).toThrow('option "version" is ""');
+    mistake({ ...NAMED, allowedOrigins: [] }).toThrow('the endpoint has that of graphqlHTTP');
+  });
+
   it('mcp refuses handlers without a list of documents', () => {
-    expect(() => mcp(graphqlHTTP(schema, { auth: { scopes: () => null } }))).toThrow('"documents.from"');
+    expect(() => mcp(graphqlHTTP(schema, { auth: { scopes: () => null } }), NAMED)).toThrow(
+      '"documents.from"',
+    );
   });
 });
 
@@ -487,7 +501,7 @@ describe('the security of mcp', () => {
     [undefined, 'evil.example', 403],
     ['http://evil.example', 'evil.example', 403],
   ])('the origin %s with the host %s gets %d', async (origin, host, status) => {
-    await serve({ options: { allowedOrigins: ['https://agent.example'] } });
+    await serve({ graphql: { allowedOrigins: ['https://agent.example'] } });
     const { port } = server.address() as AddressInfo;
     const response = await send(port, {
       ...(origin === undefined ? {} : { origin }),
@@ -497,7 +511,7 @@ describe('the security of mcp', () => {
   });
 
   it('a host of allowedHosts is accepted, and loopback is not then', async () => {
-    await serve({ options: { allowedHosts: ['api.example.com'] } });
+    await serve({ graphql: { allowedHosts: ['api.example.com'] } });
     const { port } = server.address() as AddressInfo;
     expect(await send(port, { host: 'api.example.com' })).toBe(200);
     expect(await send(port, {})).toBe(403);
@@ -579,14 +593,13 @@ describe('the security of mcp', () => {
   it('other methods get 405, and a host of which no URL can be made is no error of the server', async () => {
     const reports: unknown[] = [];
     await serve({
-      graphql: { onError: (error) => void reports.push(error) },
-      options: { allowedHosts: ['a b', 'a@b'] },
+      graphql: { onError: (error) => void reports.push(error), allowedHosts: ['a%b', 'a<b'] },
     });
     const { port } = server.address() as AddressInfo;
     for (const method of ['TRACE', 'OPTIONS', 'GET', 'DELETE', 'PUT']) {
-      expect([method, await send(port, { host: 'a b' }, method)]).toEqual([method, 405]);
+      expect([method, await send(port, { host: 'a%b' }, method)]).toEqual([method, 405]);
     }
-    expect([await send(port, { host: 'a b' }), await send(port, { host: 'a@b' })]).toEqual([200, 200]);
+    expect([await send(port, { host: 'a%b' }), await send(port, { host: 'a<b' })]).toEqual([200, 200]);
     expect(reports).toEqual([]);
   });
 
@@ -644,7 +657,7 @@ describe('the security of mcp', () => {
       context: {},
       auth: { scopes: () => null },
     });
-    const endpoint = mcp(handler);
+    const endpoint = mcp(handler, NAMED);
     const h2 = http2.createServer((req, res) => void endpoint(req as never, res as never, () => res.end()));
     const { port } = await listen(h2);
     const session = http2.connect(`http://127.0.0.1:${port}`);

@@ -13,6 +13,7 @@ it('3000 calls of a tool leave neither memory nor descriptors behind', async () 
   const documents = { from: { me: 'query whoAmI { me }' } };
   const endpoint = mcp(
     graphqlHTTP(buildSchema('type Query { me: String }'), { rootValue: { me: 'ada' }, documents }),
+    { name: 'test', version: '1.0.0' },
   );
   const { url } = await listen(
     createServer((req, res) => endpoint(req, res, () => res.end())),

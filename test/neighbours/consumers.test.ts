@@ -177,7 +177,7 @@ createPubSub<{ added: string }>().publish('removed', '');
 // @ts-expect-error an unknown option
 attachSubscriptions(plain, schema, { paths: '/live' });
 // @ts-expect-error an unknown protocol
-attachSubscriptions(plain, schema, { subscriptionProtocols: ['graphql-sse'] });
+graphqlHTTP(schema, { subscriptionProtocols: ['graphql-sse'] });
 // @ts-expect-error not an app
 createServer({});
 // @ts-expect-error an unknown option

@@ -44,7 +44,10 @@ let server: ReturnType<typeof createServer>;
 let url: string;
 
 beforeAll(async () => {
-  const endpoint = mcp(graphqlHTTP(schema, { rootValue, documents: { from } }));
+  const endpoint = mcp(graphqlHTTP(schema, { rootValue, documents: { from } }), {
+    name: 'test',
+    version: '1.0.0',
+  });
   server = createServer((req, res) => endpoint(req, res, () => res.end()));
   ({ url } = await listen(server, '/'));
 });

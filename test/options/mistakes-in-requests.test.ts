@@ -372,10 +372,6 @@ const FAMILIES: Record<string, readonly Mistake[]> = {
         ),
     ],
     [
-      'an operation of another kind',
-      () => operate(handler, { operations: ['subscription'] }, { query: '{ hello }' }),
-    ],
-    [
       'a share function that returns an object',
       () =>
         withLog(() => operate(handler, { share: untyped(() => ({})) }, { query: 'subscription { tick }' })),

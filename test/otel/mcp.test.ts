@@ -46,7 +46,10 @@ beforeEach(async () => {
     usage: {},
     onError: false,
   });
-  server = createServer(express().use('/mcp', mcp(handler))).listen(0, '127.0.0.1');
+  server = createServer(express().use('/mcp', mcp(handler, { name: 'test', version: '1.0.0' }))).listen(
+    0,
+    '127.0.0.1',
+  );
   await once(server, 'listening');
   const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`);
   // The version of the protocol in which each request names the agent.

@@ -35,7 +35,7 @@ const graphql = graphqlHTTP(schema, { rootValue, cursors: key === undefined ? un
 app.use('/graphql', graphql);
 const server = createServer(app);
 // No pings: on a busy machine a test's sockets may be too slow to reply.
-const sockets = attachSubscriptions(server, graphql, { share: () => 'all', keepAlive: 0 });
+const sockets = attachSubscriptions(server, graphql, { share: () => 'all', ping: false });
 server.listen(Number(process.env.PORT), () =>
   process.stdout.write(`http://localhost:${(server.address() as AddressInfo).port}\n`),
 );

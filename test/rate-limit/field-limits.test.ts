@@ -79,7 +79,7 @@ async function serve(options: GraphQLOptions = {}) {
     ...options,
   });
   const app = express().use('/graphql', handler);
-  if (options.documents !== undefined) app.use('/mcp', mcp(handler));
+  if (options.documents !== undefined) app.use('/mcp', mcp(handler, { name: 'limits', version: '1.0.0' }));
   const server = createServer(app);
   attachSubscriptions(server, handler);
   const { url } = await listen(server);

@@ -196,7 +196,7 @@ describe('WebSockets over HTTP/2', () => {
   });
 
   it('attachSubscriptions terminates a client over HTTP/2 that sends nothing', async () => {
-    const { session, subscriptions } = await serve({ keepAlive: 60 });
+    const { session, subscriptions } = await serve({ ping: 60 });
     const stream = connect(session);
     const { send } = client(stream);
     await headersOf(stream);

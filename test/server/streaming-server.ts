@@ -70,7 +70,7 @@ let errors = 0;
 app.use('/disk', staticFiles(folder, { cache: false }));
 app.use('/source', staticFiles(files, { cache: false }));
 app.use('/graphql', graphql);
-app.use('/mcp', mcp(graphql));
+app.use('/mcp', mcp(graphql, { name: 'test', version: '1.0.0' }));
 app.get('/closed', (_req, res) => {
   res.write(LARGE);
   setImmediate(() => (res as { stream?: { close(code: number): void } }).stream?.close(2));

@@ -293,9 +293,7 @@ describe('subscribe over WebSockets', () => {
   });
 
   it('the limits of attachSubscriptions apply to subscribe', async () => {
-    const server = serve(createApi().handler, { limits: { messageBytes: 1000 }, operations: ['query'] });
-    const [result] = await collect(await subscribe(server, { query: 'subscription { count(to: 1) }' }));
-    expect(result?.errors?.[0]?.extensions?.['code']).toBe('OPERATION_REFUSED');
+    const server = serve(createApi().handler, { limits: { messageBytes: 1000 } });
     const variables = { text: 'x'.repeat(2000) };
     await expect(subscribe(server, { query: '{ hello }', variables })).rejects.toMatchObject({ code: 1009 });
   });

@@ -43,7 +43,7 @@ export function createApi({ dataDir, clientDir, redisUrl }: Settings) {
   // Nothing that users upload may run. The name of a picture is random, so another picture never has its URL.
   app.use('/pictures', staticFiles(pictures, { untrusted: true, maxAge: '1y', immutable: true }));
   // Tools for agents: npm install @modelcontextprotocol/server, set the option documents of graphqlHTTP, then
-  // app.use('/mcp', mcp(handler)) with mcp of espalier/mcp.
+  // app.use('/mcp', mcp(handler, { name, version })) with mcp of espalier/mcp.
   if (clientDir !== undefined) {
     // Vite adds a hash to the names of its assets. Put no files of your own into public/assets, which have none.
     app.use(staticFiles(clientDir, { html: true, fallback: 'index.html', immutable: /^\/assets\// }));

@@ -23,8 +23,7 @@ export const fetcher: Fetcher = (params, options = {}): FetcherReturnType => {
   // Only a run of the editors has a parsed document; the introspection of the page has none.
   const run = options.documentAST === undefined ? undefined : startRun();
   if (operation?.operation !== 'subscription') {
-    const method = operation?.operation === 'query' ? config.method : 'POST';
-    return sendOverHttp(params, headers, { method, incremental: isIncremental(document), run });
+    return sendOverHttp(params, headers, { incremental: isIncremental(document), run });
   }
   if (config.subscriptionEndpoint !== false) {
     const events = subscribeOverSocket(params, headers);

@@ -11,11 +11,11 @@ const INCREMENTAL = `multipart/mixed;incrementalSpec=v0.2, multipart/mixed;defer
 export async function sendOverHttp(
   params: FetcherParams,
   headers: Record<string, string>,
-  { method, incremental, run }: { method: 'POST' | 'QUERY'; incremental: boolean; run: Run | undefined },
+  { incremental, run }: { incremental: boolean; run: Run | undefined },
 ) {
   const stop = new AbortController();
   const response = await send({
-    method,
+    method: 'POST',
     signal: stop.signal,
     headers: { accept: incremental ? INCREMENTAL : SINGLE, 'content-type': 'application/json', ...headers },
     body: JSON.stringify(params),

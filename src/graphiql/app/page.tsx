@@ -71,9 +71,8 @@ export function Page() {
       initialVariables={linked.variables ?? (linked.query === undefined ? undefined : '')}
       defaultQuery={config.defaultQuery}
       defaultHeaders={config.defaultHeaders}
-      isHeadersEditorEnabled={config.headersEditor}
-      shouldPersistHeaders={config.persistHeaders}
-      forcedTheme={config.theme === 'system' ? undefined : config.theme}
+      isHeadersEditorEnabled
+      shouldPersistHeaders={false}
       inputValueDeprecation
       schemaDescription
       onEditQuery={forgetLink}

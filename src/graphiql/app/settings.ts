@@ -3,13 +3,8 @@ interface Config {
   endpoint?: string;
   /** `false`: the page opens no WebSocket. */
   subscriptionEndpoint?: string | false;
-  /** The method of queries. */
-  method: 'POST' | 'QUERY';
-  headersEditor: boolean;
-  persistHeaders: boolean;
   defaultQuery?: string;
   defaultHeaders?: string;
-  theme: 'system' | 'light' | 'dark';
 }
 
 /** The operation in a link. */

@@ -33,7 +33,7 @@ async function expectPositionAfterOdd(served: Served, subscribe: Subscribe): Pro
 
 describe('positions of filtered subscriptions', () => {
   const pubsub = { history: { length: 1 } };
-  const timing = { attach: { keepAlive: PATIENT }, graphql: { eventStreams: { ping: 250 } }, pubsub };
+  const timing = { attach: { ping: PATIENT }, graphql: { eventStreams: { ping: 250 } }, pubsub };
 
   it.each(Object.entries(TRANSPORTS))(
     'the keep-alive of %s sends the position after events that a filter has left out',
@@ -48,7 +48,7 @@ describe('positions of filtered subscriptions', () => {
   });
 
   it('a subscription sends its position once, and not after an event that has it', async () => {
-    const served = await serve({ attach: { keepAlive: 250 } });
+    const served = await serve({ attach: { ping: 250 } });
     const client = await socket(served, { query: EVEN, extensions: START });
     await client.next();
     await publish(served, 1, 2);
@@ -75,7 +75,7 @@ describe('close() with cursors', () => {
   it.each([MODERN, LEGACY])(
     'close() sends the newest position over %s before it closes with 1001',
     async (protocol) => {
-      const served = await serve({ attach: { keepAlive: 0 } });
+      const served = await serve({ attach: { ping: false } });
       const client = await connect(served.socketUrl, protocol);
       client.send({ type: 'connection_init' });
       await client.until(({ type }) => type === 'connection_ack');
@@ -94,7 +94,7 @@ describe('close() with cursors', () => {
   );
 
   it('close() of attachSubscriptions ends an event stream with its position and a random time for the next attempt, and its connection', async () => {
-    const served = await serve({ attach: { keepAlive: 0 }, graphql: { eventStreams: { ping: 0 } } });
+    const served = await serve({ attach: { ping: false }, graphql: { eventStreams: { ping: false } } });
     const times = new Set<string>();
     const readings: Reading[] = [];
     for (let i = 0; i < 8; i++) {

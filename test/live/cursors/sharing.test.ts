@@ -6,7 +6,7 @@ import { publish, type Served, serve } from './serve.ts';
 import { type Subscribe, type Subscriber, TRANSPORTS } from './transports.ts';
 
 const QUERY = 'subscription { tick }';
-const attach = { share: () => 'all', keepAlive: 0 };
+const attach = { share: () => 'all', ping: false as const };
 const socket = TRANSPORTS['graphql-transport-ws'] as Subscribe;
 
 const startAfter = (served: Served, after: string | null): Promise<Subscriber> =>
