@@ -24,8 +24,11 @@ export interface AuthOptions<Source = ContextSource> {
   /**
    * Returns the scopes of the caller; null means not signed in. It gets the request or, over sockets, the
    * WebSocket. Called once per operation, and per event if the context is per event.
+   * @default the scopes of the option `caller`, without which the function is required
    */
-  scopes: Hook<[source: Source, details: AuthDetails], MaybePromise<AuthNames | null | undefined>>;
+  scopes?:
+    | Hook<[source: Source, details: AuthDetails], MaybePromise<AuthNames | null | undefined>>
+    | undefined;
   /**
    * Decides about the policies that the operation names, and returns those that the caller meets. Called once
    * per operation that names some. @default none, so that `@policy` in the schema is an error

@@ -12,6 +12,7 @@ import type {
 } from 'graphql';
 import type { AuthOptions } from './auth.ts';
 import type { CacheControlOptions } from './caching.ts';
+import type { CallerFunction } from './caller.ts';
 import type {
   ByteSize,
   ConnectRequest,
@@ -76,6 +77,12 @@ export type ExecuteFunction = (args: ExecutionArgs) => MaybePromise<ExecutionRes
 export interface GraphQLCoreOptions<Source = ContextSource> {
   /** The context of resolvers: a value, or an (async) function of the request or, over sockets, of the WebSocket. @default none */
   context?: Hook<[source: Source, details: ContextDetails], unknown> | Plain;
+  /**
+   * Says who sends a request, or opens a WebSocket: asked once for each of them, before the context, and for each event
+   * if the context is per event. `context`, `auth`, `budget`, `responseCache`, `idempotency`, `cursors` and `usage` use its
+   * answer. @default unknown
+   */
+  caller?: CallerFunction<Source> | undefined;
   /** The source of root fields, or a function of the request or WebSocket. @default none */
   rootValue?: Hook<[source: Source], unknown> | Plain;
   /** Resolver of fields that have none. @default graphql-js's property resolver */
@@ -104,9 +111,10 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
   cursors?: CursorOptions | undefined;
   /**
    * Enforces `@authenticated`, `@requiresScopes` and `@policy` of the schema. Without it, a schema that has them is an
-   * error in development, and a warning in production; `false` says that a router in front enforces them. @default off
+   * error in development, and a warning in production; `false` says that a router in front enforces them. `true`: with the
+   * scopes of the option `caller`. @default off
    */
-  auth?: AuthOptions<Source> | false | undefined;
+  auth?: boolean | AuthOptions<Source> | undefined;
   /** Computes the cost of each operation from the schema's directives and refuses expensive ones. @default off */
   cost?: boolean | CostOptions | undefined;
   /** Limits the cost or the number of operations per client and time; more is 429. @default none */
@@ -115,7 +123,7 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
    * Executes a mutation once that clients repeat: a repetition with the same key gets the stored result. Over every
    * transport of the handler. @default off
    */
-  idempotency?: IdempotencyOptions<Source> | undefined;
+  idempotency?: boolean | IdempotencyOptions<Source> | undefined;
   /** Whether documents may select `__schema` and `__type`, or a function of the request or WebSocket. @default true */
   introspection?: boolean | Hook<[source: Source], boolean> | undefined;
   /** Whether messages may contain "Did you mean …?", which reveals the schema. @default only if NODE_ENV is development or test, and not if `introspection` is false */
@@ -239,7 +247,7 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
    * Counts which clients use which fields, arguments, input fields and enum values.
    * @default off
    */
-  usage?: UsageOptions<Source> | undefined;
+  usage?: boolean | UsageOptions<Source> | undefined;
   /** Limits of documents and requests. */
   limits?: GraphQLLimits | undefined;
   /** Uploads by the GraphQL multipart request specification; `false`: 415, and nothing is parsed. @default true */

@@ -1,4 +1,5 @@
 import type { DocumentNode, GraphQLError, GraphQLSchema, OperationDefinitionNode } from 'graphql';
+import type { Caller } from './caller.ts';
 import type { ContextSource, OperationTransport } from './connect.ts';
 
 /** An operation as `onOperation` sees it: valid, with valid variables, and not yet executed. */
@@ -21,6 +22,8 @@ export interface OperationDetails<Source = ContextSource, Context = unknown> {
   readonly request: Source;
   /** The context value of the operation. */
   readonly context: Context;
+  /** What the option `caller` has returned: null for nobody, undefined without the option. */
+  readonly caller: Caller | null | undefined;
   readonly transport: OperationTransport;
 }
 

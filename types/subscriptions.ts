@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Caller } from './caller.ts';
 import type {
   ByteSize,
   ContextSource,
@@ -31,6 +32,10 @@ export interface ContextDetails {
   readonly connectionParams: Readonly<Record<string, unknown>> | undefined;
   /** The operation; undefined for the context of a connection, which `onConnect` gets. */
   readonly operation: SharedOperation | undefined;
+  /** What the option `caller` has returned: null for nobody, undefined without the option. */
+  readonly caller: Caller | null | undefined;
+  /** The response of an HTTP request, for example to set a cookie; undefined on other transports. */
+  readonly response: ServerResponse | undefined;
 }
 
 /** A subprotocol: `graphql-transport-ws` is the current one, `graphql-ws` the legacy one (subscriptions-transport-ws). */

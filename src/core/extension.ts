@@ -1,4 +1,5 @@
 import type { GraphQLSchema, ValidationRule } from 'graphql';
+import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise, OperationTransport } from '../../types/connect.ts';
 import type { GraphQLHandler } from '../../types/graphql.ts';
 import type {
@@ -96,12 +97,15 @@ export type CreateExtensions = (parts: ExtensionParts) => readonly Extension[];
 /** Returns the schema whose names a caller may use; `serve` adds what extensions add to schemas. */
 type SchemaChoice = (
   serve: (schema: GraphQLSchema) => GraphQLSchema,
-) => (
-  schema: GraphQLSchema,
-  source: unknown,
-  params?: Readonly<Record<string, unknown>>,
-  transport?: OperationTransport,
-) => MaybePromise<GraphQLSchema>;
+) => (schema: GraphQLSchema, source: unknown, origin: SchemaOrigin) => MaybePromise<GraphQLSchema>;
+
+/** What is known of a request or WebSocket when its schema is chosen. */
+export interface SchemaOrigin {
+  readonly connectionParams?: Readonly<Record<string, unknown>> | undefined;
+  /** @default by `connectionParams` */
+  readonly transport?: OperationTransport | undefined;
+  readonly caller?: Caller | null | undefined;
+}
 
 type Hook<Name extends keyof OperationHooks> = NonNullable<OperationHooks[Name]>;
 

@@ -1,4 +1,5 @@
 import type { GraphQLError, GraphQLFormattedError, ValidationRule } from 'graphql';
+import type { CallerDetails } from '../../types/caller.ts';
 import type { DocumentLimits, ExecuteFunction } from '../../types/graphql.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import type { OnError } from '../diagnostics/logging.ts';
@@ -42,6 +43,7 @@ interface ErrorSettings {
 /** The settings that HTTP and sockets share. */
 export interface CoreSettings {
   readonly context: unknown;
+  readonly caller: ((source: unknown, details: CallerDetails) => unknown) | undefined;
   readonly rootValue: unknown;
   readonly fieldResolver: unknown;
   readonly typeResolver: unknown;
@@ -116,6 +118,7 @@ const documentLimitRules: Rules<DocumentLimitSettings> = {
 /** The rules of the options that HTTP and sockets share, except `limits`. */
 const coreRules: Rules<Omit<CoreSettings, 'limits' | 'errors' | 'cursorSettings'>> = {
   context: notPromise('a value, or a function of the request, which may be async'),
+  caller: optionalFunction(),
   rootValue: notPromise('a value that is not a promise, or a synchronous function of the request'),
   fieldResolver: optionalFunction(),
   typeResolver: optionalFunction(),
@@ -135,8 +138,8 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'errors' | 'cursorSettings'
   onOperation: optionalFunction(),
   cursors: group('an object with a key'),
   auth: group(
-    'an object such as { scopes: (req) => req.auth?.scopes ?? null }, or false if a router in front enforces the directives',
-    (value) => value === false,
+    'true with the option "caller", an object such as { scopes: (req) => req.auth?.scopes ?? null }, or false if a router in front enforces the directives',
+    isBoolean,
   ),
   cost: group('a boolean, or an object such as { maxCost: 500 }', isBoolean),
   budget: group('an object such as { limit: 5000, window: 60_000 }'),

@@ -39,8 +39,16 @@ export function run(call: Call): MaybePromise<Result> {
   // The operations of a batch share the limit, and were checked together.
   if (variables !== undefined && index === undefined)
     assertVariableLimits([variables], call.core.maxVariables);
-  return settle(inTime(call, call.findSchema()), (schema) => prepare(call, schema));
+  const { findCaller } = call.core;
+  if (findCaller === undefined) return findSchema(call);
+  return settle(inTime(call, call.findCaller(findCaller)), (caller) => {
+    call.caller = caller;
+    return findSchema(call);
+  });
 }
+
+const findSchema = (call: Call): MaybePromise<Result> =>
+  settle(inTime(call, call.findSchema()), (schema) => prepare(call, schema));
 
 function prepare(call: Call, schema: GraphQLSchema): MaybePromise<Result> {
   const prepared = inTime(call, call.core.prepare(schema, call.params, call.source));

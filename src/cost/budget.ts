@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { GraphQLError } from 'graphql';
+import type { Caller } from '../../types/caller.ts';
 import type { ContextSource, MaybePromise } from '../../types/connect.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
@@ -10,9 +11,9 @@ import type { Headers } from '../http/reply.ts';
 import {
   delay,
   duration,
-  isFunction,
   isString,
   oneOf,
+  optionalFunction,
   positive,
   type Rules,
   resolveOptions,
@@ -30,7 +31,7 @@ interface BudgetSettings {
   readonly limit: number;
   readonly window: number;
   readonly unit: 'cost' | 'operations';
-  readonly key: (source: unknown, context: unknown) => MaybePromise<unknown>;
+  readonly key: ((source: unknown, context: unknown) => MaybePromise<unknown>) | undefined;
   readonly redis: RedisSource | undefined;
   readonly prefix: string;
   readonly timeout: number;
@@ -42,11 +43,7 @@ const rules: Rules<BudgetSettings> = {
   limit: positive(0, 'tokens'),
   window: duration(60_000),
   unit: oneOf('cost', 'operations'),
-  key: rule<BudgetSettings['key']>(
-    clientAddress,
-    isFunction,
-    'a function of the request or WebSocket and the context',
-  ),
+  key: optionalFunction(),
   redis: redisRule,
   prefix: rule('espalier:budget:', isString, 'a string'),
   timeout: delay(100),
@@ -75,6 +72,7 @@ type BudgetCheck = (
   source: unknown,
   context: unknown,
   cost: number,
+  caller?: Caller | null,
 ) => MaybePromise<RequestError | WithinBudget>;
 
 const UNLIMITED: WithinBudget = { kind: 'within', headers: undefined };
@@ -98,7 +96,9 @@ export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
     return settle(taken, (settled) => toResult(settled, tokens, settings));
   }
 
-  return (source, context, cost) => {
+  return (source, context, cost, caller) => {
+    // No address begins with a word.
+    if (keyOf === undefined) return take(caller ? `caller ${caller.id}` : clientAddress(source), cost);
     return settle(withNativePromise(keyOf(source, context)), (key) => take(key, cost));
   };
 }

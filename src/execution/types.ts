@@ -12,6 +12,7 @@ import type {
 } from 'graphql';
 import type { AuthCheck } from '../../types/auth.ts';
 import type { CacheControl, CacheHint, CachePolicy } from '../../types/caching.ts';
+import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ErrorDetails } from '../../types/graphql.ts';
 import type { OperationDecision, OperationDetails } from '../../types/operation.ts';
@@ -154,6 +155,8 @@ export interface ExecutionInputs {
   setHeader?(name: string, value: string): void;
   /** The cache policy of the execution; undefined if its result is not cached. */
   caching?: ExecutionCaching | undefined;
+  /** What the option `caller` has returned: null for nobody, undefined without the option. */
+  caller?: Caller | null | undefined;
   /** What the caller may see; undefined if all callers see the same. */
   access?: CallerAccess | undefined;
   /** The parameters of the WebSocket that the operation came from. */

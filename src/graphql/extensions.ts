@@ -12,6 +12,7 @@ import type { HttpSettings } from './options.ts';
 type ExtensionSettings = Pick<
   HttpSettings,
   | 'auth'
+  | 'caller'
   | 'cost'
   | 'budget'
   | 'idempotency'
@@ -29,11 +30,11 @@ type ExtensionSettings = Pick<
 export const extensionsOf =
   (settings: Partial<ExtensionSettings>): CreateExtensions =>
   (parts) => [
-    createAuthorization(settings.auth, parts),
+    createAuthorization(settings, parts),
     createCost(settings, parts),
     operationHook,
     createUsage(settings.usage),
-    createIdempotency(settings.idempotency, parts),
+    createIdempotency(settings, parts),
     createCache(settings, parts),
   ];
 

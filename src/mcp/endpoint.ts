@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
+import type { GraphQLSchema } from 'graphql';
+import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
 import type { GraphQLHandler } from '../../types/graphql.ts';
 import type { McpEndpoint, McpOptions, McpResourceMetadata } from '../../types/mcp.ts';
 import { coreOf, type GraphQLCore } from '../core/core.ts';
@@ -35,6 +36,7 @@ import {
   type Rules,
   resolveOptions,
   rule,
+  settle,
   wrongArgument,
 } from '../options/rules.ts';
 import { MCP_OPTIONS } from '../options/scopes.ts';
@@ -90,6 +92,12 @@ const rules: Rules<McpSettings> = {
 /** Requests of the protocol are small: the arguments of one tool. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
+/** The schema that an agent may search: that of its caller. */
+const findSchema = (core: GraphQLCore, req: IncomingMessage): MaybePromise<GraphQLSchema> =>
+  settle(core.findCaller?.(req, { transport: 'mcp', connectionParams: undefined }), (caller) =>
+    core.schemaFor(req, { transport: 'mcp', caller }),
+  );
+
 /**
  * Creates the middleware of `mcp`.
  *
@@ -116,7 +124,7 @@ export function createMcp(handler: GraphQLHandler, given: McpOptions | undefined
     problemOf: createArgumentCheck(sdk),
     headers,
     schemaFor: settings.search
-      ? (req) => inTime(core.timeLimit, core.schemaFor(req, undefined, 'mcp'), originOf(req))
+      ? (req) => inTime(core.timeLimit, findSchema(core, req), originOf(req))
       : undefined,
     refuse: (error, req) => refusedCall(core, error, originOf(req)),
   };
