@@ -10,7 +10,7 @@ import type {
 } from '../types/graphql.ts';
 
 export { idempotentTypeDefs } from '../src/idempotency/directive.ts';
-export { Upload } from '../src/uploads/files.ts';
+export { Upload } from '../src/uploads/scalar.ts';
 export type * from '../types/auth.ts';
 export type * from '../types/caching.ts';
 export type * from '../types/graphiql.ts';

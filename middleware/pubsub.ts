@@ -1,5 +1,5 @@
 export { resumedCursor } from '../src/pubsub/cursor.ts';
-export { filter, map, merge } from '../src/pubsub/derived.ts';
+export { filter, latest, map, merge } from '../src/pubsub/derived.ts';
 export { createPubSub } from '../src/pubsub/pubsub.ts';
 export type * from '../types/pubsub.ts';
 export type * from '../types/redis.ts';

@@ -1,12 +1,18 @@
+import type { ServerResponse } from 'node:http';
+import { optionError } from '../src/options/rules.ts';
+import { STATIC_OPTIONS } from '../src/options/scopes.ts';
 import { createHandler } from '../src/static/handler.ts';
-import { resolveStaticOptions } from '../src/static/options.ts';
+import { resolveStaticOptions, type StaticSettings } from '../src/static/options.ts';
 import { endWithout } from '../src/static/request.ts';
-import { resolveRoot } from '../src/static/root.ts';
+import { type RootDirectory, resolveRoot } from '../src/static/root.ts';
+import { Roots } from '../src/static/roots.ts';
+import { checkLink } from '../src/static/signed.ts';
 import { isSource, SourceFiles } from '../src/static/source.ts';
-import type { Middleware, NextFunction } from '../types/connect.ts';
+import type { ConnectRequest, NextFunction } from '../types/connect.ts';
 import type { StaticSource } from '../types/sources.ts';
-import type { StaticFilesOptions } from '../types/static.ts';
+import type { RootChooser, StaticFilesHandler, StaticFilesOptions } from '../types/static.ts';
 
+export { signUrl } from '../src/static/signed.ts';
 export type * from '../types/sources.ts';
 export type * from '../types/static.ts';
 
@@ -14,8 +20,8 @@ export type * from '../types/static.ts';
  * Serves the files of a directory with strong ETags computed from their content. Hot files and 304 responses
  * come from memory, and by default no response is older than its request.
  *
- * @param dir - a path or a `file:` URL of a directory, or a source of files such as `memoryFiles`
- * of `espalier/sources`. The directory must exist, otherwise an error with code `ERR_STATIC_ROOT` is thrown, except with
+ * @param dir - a path or a `file:` URL of a directory, a source of files such as `memoryFiles`
+ * of `espalier/sources`, or a function that chooses the directory of each request (option `roots`). The directory must exist, otherwise an error with code `ERR_STATIC_ROOT` is thrown, except with
  * the option `missing: 'allow'`
  * @param options - a boolean is short for `{ html }`
  * @throws TypeError (code `ERR_OPTION`) for an unknown option or a wrong value
@@ -24,14 +30,35 @@ export type * from '../types/static.ts';
  * app.use(staticFiles('site', true));
  */
 export function staticFiles(
-  dir: string | URL | StaticSource,
+  dir: string | URL | StaticSource | RootChooser,
   options?: boolean | StaticFilesOptions,
-): Middleware {
+): StaticFilesHandler {
   const settings = resolveStaticOptions(options);
-  const files = isSource(dir) ? new SourceFiles(dir) : resolveRoot(dir, settings);
-  const handler = createHandler(files, settings);
-  return function staticFilesMiddleware(req, res, next?: NextFunction) {
-    // `createServer(staticFiles(dir))` passes no `next`.
-    handler(req, res, next ?? endWithout(req, res));
+  const { signed } = settings;
+  const handler =
+    typeof dir === 'function' ? new Roots(dir, settings) : createHandler(filesOf(dir, settings), settings);
+  let isClosed = false;
+  const close = (): void => {
+    isClosed = true;
+    handler.close();
   };
+  return Object.assign(
+    function staticFilesMiddleware(req: ConnectRequest, res: ServerResponse, next?: NextFunction): void {
+      // `createServer(staticFiles(dir))` passes no `next`.
+      const pass = next ?? endWithout(req, res);
+      const isRead = req.method === 'GET' || req.method === 'HEAD';
+      if (isClosed) pass();
+      else if (signed === undefined || !isRead || checkLink(req, res, signed)) handler.handle(req, res, pass);
+    },
+    { close },
+  );
+}
+
+function filesOf(dir: string | URL | StaticSource, settings: StaticSettings): RootDirectory | SourceFiles {
+  if (settings.roots !== undefined)
+    throw optionError(
+      STATIC_OPTIONS,
+      'option "roots" is for a function that chooses the directory of a request, but the argument "dir" is none; pass such a function',
+    );
+  return isSource(dir) ? new SourceFiles(dir) : resolveRoot(dir, settings);
 }

@@ -12,7 +12,7 @@ const LAYERS = [
   ['src/http'],
   ['src/redis', 'src/testing'],
   ['src/execution', 'src/pubsub', 'src/server', 'src/static'],
-  ['src/engine', 'src/postgres'],
+  ['src/engine', 'src/postgres', 'src/presence'],
   ['src/core'],
   ['src/auth', 'src/cost', 'src/usage'],
   ['src/cache', 'src/cli', 'src/idempotency', 'src/uploads'],

@@ -1,6 +1,22 @@
 import type { Stats } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ByteSize, Duration, Hook } from './connect.ts';
+import type { ByteSize, ConnectRequest, Duration, Hook, MaybePromise, NextFunction } from './connect.ts';
+
+/** The middleware that `staticFiles` returns. It is a request listener of `node:http` too. */
+export interface StaticFilesHandler {
+  (req: IncomingMessage, res: ServerResponse, next?: NextFunction): void;
+  /**
+   * Lets go its caches and timers. Responses that have begun continue, and later requests call `next`. A middleware that lives
+   * as long as its process need not be closed.
+   */
+  close(): void;
+}
+
+/**
+ * Chooses the directory of a request: a path below `roots.parent`, absolute or relative to it. `undefined`, or any other place,
+ * matches no file. The parameter may be declared as Express's `Request`.
+ */
+export type RootChooser = Hook<[request: ConnectRequest], MaybePromise<string | URL | undefined>>;
 
 /** Limits of the memory cache of one `staticFiles` middleware. */
 export interface StaticCacheOptions {
@@ -60,14 +76,23 @@ export interface StaticFilesOptions {
    */
   cleanUrls?: boolean | undefined;
   /**
+   * Whether each page has one URL, without `.html`. `'no-slash'`: `/guide` for `guide.html` and `guide/index.html`. `'slash'`:
+   * `/guide/` for both. The other spellings redirect (308) to it with their query: `/guide.html`, `/guide/index.html`, `//guide`,
+   * and `/guide/` or `/guide`. If both files exist, `/guide` is the first and `/guide/` the second. Implies `cleanUrls`.
+   * @default none: `/guide.html` and `/guide` send the same file
+   */
+  urls?: 'no-slash' | 'slash' | undefined;
+  /**
    * Path of a file below the root that is sent with status 404 for page navigations that match no file, such
-   * as `'404.html'`. It has `Cache-Control: no-cache`. Other requests call `next`, see `fallthrough`.
+   * as `'404.html'`. It has `Cache-Control: no-cache`. Other requests call `next`, see `fallthrough`. `'nearest'`: the file
+   * `404.html` of the nearest folder above the path that has one.
    * @default none
    */
   notFound?: string | undefined;
   /**
    * Path of a file below the root that is sent with status 200 for page navigations that match no file, for
-   * single-page applications. Missing scripts, images and other assets stay a 404.
+   * single-page applications. Missing scripts, images and other assets stay a 404. `'nearest'`: the file `index.html` of the
+   * nearest folder above the path that has one, for several applications below one mount.
    * @default none
    */
   fallback?: string | undefined;
@@ -98,6 +123,19 @@ export interface StaticFilesOptions {
    * @default 'inside'
    */
   symlinks?: 'inside' | 'follow' | undefined;
+  /**
+   * Whether users fill the directory. Pictures, audio, video and `.txt` are shown with types of a fixed list; every other file,
+   * such as HTML, SVG, PDF and XML, is a download. All have a policy that lets nothing run. Such files are no pages, so that
+   * options for pages throw.
+   * @default false
+   */
+  untrusted?: boolean | undefined;
+  /**
+   * Requires links that `signUrl` has signed: any other request gets 403, before the file is looked up. No cache keeps a file
+   * longer than its link is valid.
+   * @default none
+   */
+  signed?: SignedOptions | undefined;
   /**
    * `'content'` or `true`: a strong ETag from the bytes, equal on every server and after every deployment of
    * the same bytes. `'stat'`: a hash of inode, size and timestamps in nanoseconds, without reading the file.
@@ -167,6 +205,18 @@ export interface StaticFilesOptions {
    */
   keep?: KeepOptions | undefined;
   /**
+   * Redirects, rewrites and headers by path. `true`: from the files `_redirects` and `_headers` of the directory, in the format
+   * of Netlify and Cloudflare, which are read again when they change and cannot be requested. An object has the same lines. A
+   * mistake in a file becomes a warning with its line, and the last good rules stay in force; one in the option throws.
+   * @default false
+   */
+  rules?: boolean | StaticRulesOptions | undefined;
+  /**
+   * Where the directories are that a function in place of `dir` chooses for each request.
+   * @default none; required with a function
+   */
+  roots?: RootsOptions | undefined;
+  /**
    * Whether a directory without an index file is listed: as a page, or as JSON for clients that prefer it. The list has what
    * requests can reach, at most 1000 entries. Everybody who can reach the directory can read it. Implies `html`.
    * @default false
@@ -175,10 +225,10 @@ export interface StaticFilesOptions {
   /**
    * The extensions of files beside a file with the same content in another format: `'md'` for pages, `'avif'` and `'webp'` for
    * images. A client that names the type in `Accept`, and does not prefer the file, gets `guide.md` or `guide.html.md` for
-   * `guide.html`. The order decides among types that the client weights equally.
+   * `guide.html`. The order decides among types that the client weights equally. An object also has languages.
    * @default [] (none)
    */
-  variants?: readonly Variant[] | undefined;
+  variants?: readonly Variant[] | VariantsOptions | undefined;
   /**
    * Limits of the memory cache. `false` caches no bodies.
    * @default an eighth of the memory, at most 256 MiB for all middlewares; 8 MiB per file; always revalidated
@@ -190,6 +240,56 @@ export interface StaticFilesOptions {
    * @default none
    */
   setHeaders?: Hook<[res: ServerResponse, path: string, stat: Stats], void> | undefined;
+}
+
+/** Which links lead to files. */
+export interface SignedOptions {
+  /**
+   * The secrets of the links, each of at least 32 bytes and equal in all processes. The first one signs, all of them verify: to
+   * change the key, put a new one in front, and remove the old one when its links have expired.
+   */
+  keys: string | Uint8Array | readonly (string | Uint8Array)[];
+}
+
+/** What `signUrl` puts into a link. */
+export interface SignUrlOptions extends SignedOptions {
+  /** The time for which the link is valid, rounded up to seconds. */
+  expiresIn: Duration;
+  /**
+   * The address of the client that may use the link, as `req.ip` of Express.
+   * @default any client
+   */
+  ip?: string | undefined;
+  /**
+   * `'GET'` allows HEAD too, `'HEAD'` reads only the headers.
+   * @default 'GET'
+   */
+  method?: 'GET' | 'HEAD' | undefined;
+}
+
+/** Rules in the option instead of files. */
+export interface StaticRulesOptions {
+  /**
+   * Lines such as `/old/* /new/:splat 301`.
+   * @default none
+   */
+  redirects?: string | undefined;
+  /**
+   * Paths, each with indented lines such as `X-Frame-Options: DENY` below it.
+   * @default none
+   */
+  headers?: string | undefined;
+}
+
+/** The directories that a function chooses. */
+export interface RootsOptions {
+  /** The directory that contains all of them. No name leads out of it, whatever it was made of. It must exist. */
+  parent: string | URL;
+  /**
+   * The number of directories whose files are cached at the same time. The least recently requested ones are let go first.
+   * @default 100
+   */
+  max?: number | undefined;
 }
 
 /** Copies of immutable files that outlive their build. */
@@ -246,11 +346,38 @@ export interface PagePolicyOptions {
    */
   reportOnly?: boolean | undefined;
   /**
+   * The URL to which browsers report what they refuse: a path, or an `https:` URL. Adds `report-to` and `report-uri` to the
+   * policy, and the header `Reporting-Endpoints`.
+   * @default none
+   */
+  reportTo?: string | undefined;
+  /**
    * Whether each response has a new nonce in place of hashes. Such a page has no ETag and `Cache-Control: no-store`. A
    * function returns the nonce, such as that of an earlier middleware.
    * @default false
    */
   nonce?: boolean | ((req: IncomingMessage, res: ServerResponse) => string) | undefined;
+}
+
+/** The formats and the languages of a site. */
+export interface VariantsOptions {
+  /**
+   * As the list in place of the object.
+   * @default [] (none)
+   */
+  formats?: readonly Variant[] | undefined;
+  /**
+   * The folders of languages, such as `['en', 'de']`, that of the default first. A page without a language, such as `/guide`, is
+   * answered with that of a folder, `/de/guide`: by the cookie, then by `Accept-Language` with the lookup of RFC 4647. A page
+   * outside of the folders is in the default language.
+   * @default [] (none)
+   */
+  language?: readonly string[] | undefined;
+  /**
+   * The name of a cookie whose value is the language that the visitor has chosen.
+   * @default none
+   */
+  cookie?: string | undefined;
 }
 
 /** The extension of a file that shows the same as a page or an image in another format. */

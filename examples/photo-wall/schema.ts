@@ -1,6 +1,8 @@
 import type { UploadedFile } from 'espalier';
 import { Upload } from 'espalier';
-import type { PubSub } from 'espalier/pubsub';
+import type { Presence } from 'espalier/presence';
+import { latest, map, type PubSub } from 'espalier/pubsub';
+import { signUrl } from 'espalier/static';
 import {
   GraphQLError,
   GraphQLID,
@@ -25,26 +27,39 @@ const required = {
   text: new GraphQLNonNull(GraphQLString),
 };
 
-const PhotoType = new GraphQLObjectType<Photo>({
-  name: 'Photo',
-  description: 'A picture on the wall.',
-  fields: {
-    id: { type: required.id },
-    title: { type: required.text },
-    url: {
-      type: required.text,
-      description: 'Never changes its content.',
-      resolve: ({ file }) => `/uploads/${file}`,
+const photoType = (keys: string) =>
+  new GraphQLObjectType<Photo>({
+    name: 'Photo',
+    description: 'A picture on the wall.',
+    fields: {
+      id: { type: required.id },
+      title: { type: required.text },
+      url: {
+        type: required.text,
+        description: 'Never changes its content.',
+        resolve: ({ file }) => `/uploads/${file}`,
+      },
+      download: {
+        type: required.text,
+        description: 'A link to the file that ends after five minutes.',
+        resolve: ({ file }) => signUrl(`/originals/${file}`, { keys, expiresIn: '5m' }),
+      },
+      width: { type: required.int },
+      height: { type: required.int },
+      bytes: { type: required.int },
+      addedAt: { type: required.text, description: 'ISO 8601, UTC.' },
     },
-    width: { type: required.int },
-    height: { type: required.int },
-    bytes: { type: required.int },
-    addedAt: { type: required.text, description: 'ISO 8601, UTC.' },
-  },
-});
+  });
 
 /** The API of the wall. */
-export function createSchema(store: Store, events: PubSub<Events>): GraphQLSchema {
+export function createSchema(
+  store: Store,
+  events: PubSub<Events>,
+  { room, keys }: { readonly room: Presence<null>; readonly keys: string },
+): GraphQLSchema {
+  const PhotoType = photoType(keys);
+  const visitors = async (): Promise<number> => (await room.members('wall')).length;
+
   const query = new GraphQLObjectType({
     name: 'Query',
     fields: {
@@ -54,6 +69,7 @@ export function createSchema(store: Store, events: PubSub<Events>): GraphQLSchem
         args: { first: { type: required.int, defaultValue: 60 }, before: { type: GraphQLID } },
         resolve: (_root, { first, before }) => store.list(Math.max(0, Math.min(first, MAX_PAGE)), before),
       },
+      visitors: { type: required.int, description: 'Who is looking at the wall.', resolve: visitors },
     },
   });
 
@@ -77,13 +93,27 @@ export function createSchema(store: Store, events: PubSub<Events>): GraphQLSchem
         subscribe: () => events.subscribe('photoAdded'),
         resolve: (photo: Photo) => photo,
       },
+      visitors: {
+        type: required.int,
+        description: 'Counts a visitor, with all of its tabs, for as long as it is subscribed.',
+        args: { id: { type: required.id } },
+        subscribe: (_root, { id }: { id: string }) => {
+          // The wall has no login: anyone may choose an id.
+          if (!/^[\w-]{1,64}$/.test(id)) throw new GraphQLError('An id has 1 to 64 letters, digits, _ and -');
+          const changes = room.during('wall', { id, data: null }, room.changes('wall'));
+          // Many visitors who come at once cost each of them one count.
+          return map(latest(changes, '250ms'), visitors);
+        },
+        resolve: (count) => count,
+      },
     },
   });
 
   return new GraphQLSchema({ query, mutation, subscription });
 }
 
-async function addPhoto(store: Store, events: PubSub<Events>, file: UploadedFile): Promise<Photo> {
+/** Adds a picture and tells every open tab. Throws a GraphQLError for a file that is no picture. */
+export async function addPhoto(store: Store, events: PubSub<Events>, file: UploadedFile): Promise<Photo> {
   const content = await file.bytes();
   const photo = await store.add(file.filename, content).catch((error: Error) => {
     // The message of a system error contains a path. It is thrown as it is, and graphqlHTTP masks it.

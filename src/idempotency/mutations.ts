@@ -6,7 +6,6 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import type { UploadedFile } from '../../types/uploads.ts';
 import { isPublicError } from '../core/errors.ts';
-import { UPLOADED } from '../core/limits.ts';
 import { packages } from '../diagnostics/packages.ts';
 import { fragmentsOf, visitFields } from '../execution/document.ts';
 import type {
@@ -17,6 +16,7 @@ import type {
   ExecutionOutcome,
   PreparedOperation,
 } from '../execution/types.ts';
+import { UPLOADED } from '../http/body.ts';
 import { withTimeLimit } from '../http/timers.ts';
 import { assertSync, isObject, isString, wrongReturnValue } from '../options/rules.ts';
 import { IDEMPOTENCY_OPTIONS } from '../options/scopes.ts';

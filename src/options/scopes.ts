@@ -17,6 +17,11 @@ export const COMPRESS_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'compr
 export const DOCUMENT_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'documents', within: 'documents' };
 export const PERSISTED_QUERY_OPTIONS: OptionScope = { ...DOCUMENT_OPTIONS, within: 'documents.apq' };
 export const UPLOAD_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'uploads', within: 'uploads' };
+export const RECEIVE_FILES: OptionScope = {
+  name: 'receiveFiles',
+  page: 'receive-files',
+  example: '{ files: { photo: 1 } }',
+};
 export const AUTH_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'authorization', within: 'auth' };
 export const IDEMPOTENCY_OPTIONS: OptionScope = {
   ...GRAPHQL_OPTIONS,
@@ -38,6 +43,11 @@ export const PUBSUB_OPTIONS: OptionScope = {
   example: "{ redis: 'redis://localhost:6379' }",
 };
 export const HISTORY_OPTIONS: OptionScope = { name: 'createPubSub', page: 'scaling', within: 'history' };
+export const PRESENCE_OPTIONS: OptionScope = {
+  name: 'presence',
+  page: 'presence',
+  example: "{ ttl: '30s' }",
+};
 export const MCP_OPTIONS: OptionScope = { name: 'mcp', page: 'mcp' };
 export const POSTGRES_OPTIONS: OptionScope = { name: 'postgres', page: 'events' };
 export const POSTGRES_HISTORY: OptionScope = { ...POSTGRES_OPTIONS, within: 'history' };

@@ -1,10 +1,8 @@
 import { IDLE_MILLISECONDS, PAGE_BYTES } from '../pubsub/history.ts';
+import { NOW, type PresenceStatements, presenceFor, presenceStatements } from './presence-sql.ts';
 
 /** Milliseconds in which the processes read an event from the table, however many follow. */
 const GRACE_MILLISECONDS = 10_000;
-
-/** Microseconds since 1970. */
-const NOW = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
 
 /** The rows that one statement removes, so that it holds its locks briefly. */
 export const SWEEP_ROWS = 5000;
@@ -55,7 +53,7 @@ BEGIN
   RETURN topic.newest;
 END
 $publish$;
-`;
+${presenceFor(schema)}`;
 }
 
 export interface Statements {
@@ -79,16 +77,19 @@ export interface Statements {
   readonly begin: string;
   /** $1: channel. */
   readonly extent: string;
+  readonly presence: PresenceStatements;
   /** Remove what is too old, and what is too much. $1: milliseconds, $2: events per channel. */
-  readonly sweeps: readonly [old: string, many: string, topics: string];
+  readonly sweeps: readonly [old: string, many: string, topics: string, members: string];
 }
 
 export function statementsFor(schema: string): Statements {
   const [topics, events] = [`"${schema}".topics`, `"${schema}".events`];
+  const presence = presenceStatements(schema, IDLE_MILLISECONDS);
   return {
     channel: `${schema}_events`,
     migration: migrationFor(schema),
-    exists: `SELECT to_regprocedure('"${schema}".publish(text, text)') IS NOT NULL AS found`,
+    // The function that the migration creates last.
+    exists: `SELECT to_regprocedure('"${schema}".presence(text, text, bigint, bigint, bigint, bigint, boolean, text[], text[])') IS NOT NULL AS found`,
     publish: `SELECT "${schema}".publish(i.channel, i.payload) FROM unnest($1::text[], $2::text[]) AS i(channel, payload)`,
     places: `SELECT channel, place FROM ${topics} WHERE channel = ANY($1::text[])`,
     read: `
@@ -106,24 +107,27 @@ SELECT channel, newest, place, id, previous, payload FROM (
     begin: `
 INSERT INTO ${topics} (channel, place, newest, previous) VALUES ($1, ${NOW}, $2, '') ON CONFLICT DO NOTHING`,
     extent: `SELECT count(*)::integer AS length, extract(epoch FROM min(at)) * 1000 AS oldest FROM ${events} WHERE channel = $1`,
-    sweeps: [
-      `
+    presence,
+    sweeps: [...sweepsFor(topics, events), presence.sweep],
+  };
+}
+
+const sweepsFor = (topics: string, events: string): [old: string, many: string, topics: string] => [
+  `
 DELETE FROM ${events} WHERE ctid = ANY(ARRAY(
   SELECT ctid FROM ${events} WHERE at < clock_timestamp() - $1 * interval '1 millisecond' AND $2::bigint IS NOT NULL
   ORDER BY at LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED
 )) RETURNING 1`,
-      `
+  `
 DELETE FROM ${events} WHERE ctid = ANY(ARRAY(
   SELECT e.ctid FROM ${topics} t JOIN ${events} e ON e.channel = t.channel AND e.place <= t.place - $2::bigint
   WHERE e.at < clock_timestamp() - least($1, ${GRACE_MILLISECONDS}) * interval '1 millisecond'
   LIMIT ${SWEEP_ROWS} FOR UPDATE OF e SKIP LOCKED
 )) RETURNING 1`,
-      `
+  `
 DELETE FROM ${topics} WHERE channel = ANY(ARRAY(
   SELECT channel FROM ${topics}
   WHERE at < clock_timestamp() - ($1 + ${IDLE_MILLISECONDS}) * interval '1 millisecond' AND $2::bigint IS NOT NULL
   LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED
 )) RETURNING 1`,
-    ],
-  };
-}
+];

@@ -25,6 +25,13 @@ import {
 } from '../options/rules.ts';
 import { POSTGRES_HISTORY, POSTGRES_OPTIONS } from '../options/scopes.ts';
 import { HISTORY_RULES, type HistoryLimits, PAGE_LENGTH } from '../pubsub/history.ts';
+import type {
+  PresenceEntry,
+  PresenceProcess,
+  PresenceSnapshot,
+  PresenceStore,
+  PresenceUpdate,
+} from '../pubsub/presence-store.ts';
 import { type Confirmation, createConfirmation, refusal } from '../pubsub/transport.ts';
 import { type Statements, SWEEP_ROWS, statementsFor } from './sql.ts';
 
@@ -40,6 +47,8 @@ interface EventRow {
   readonly previous: string;
   readonly payload: string;
 }
+
+type NamedProcess = PresenceProcess & { readonly process: string };
 
 /** Channels per statement. */
 const READ_CHANNELS = 32;
@@ -62,6 +71,11 @@ export class PostgresTransport implements EventTransport {
   readonly name = 'PostgreSQL';
   readonly acceptsClient = true;
   readonly history: TransportHistory;
+  /** Who is there. */
+  readonly presence: PresenceStore = {
+    update: (channel, update) => this.#updatePresence(channel, update),
+    read: (channel) => this.#readPresence(channel),
+  };
 
   readonly #settings: PostgresSettings;
   readonly #statements: Statements;
@@ -79,6 +93,10 @@ export class PostgresTransport implements EventTransport {
   /** The session whose events are being read. */
   #draining: Session | undefined;
   #sweep: NodeJS.Timeout | undefined;
+  /** Resolves when the schema exists, or the first attempt to connect has failed. */
+  readonly #prepared = createConfirmation();
+  /** The last update of presence. One at a time: many topics leave the connections of the pool to others. */
+  #lastUpdate: Promise<unknown> = Promise.resolve();
 
   constructor(pool: PostgresPool, options: PostgresOptions | undefined) {
     this.#settings = resolvePostgresOptions(pool, options);
@@ -188,6 +206,39 @@ export class PostgresTransport implements EventTransport {
     return first.previous === after ? rows : 'missed';
   }
 
+  #updatePresence(channel: string, update: PresenceUpdate): Promise<boolean> {
+    const { process, expected, version, lifetime, grace, isFull, members } = update;
+    const own = [channel, process, expected, version, lifetime, grace, isFull];
+    const values = [...own, members.map(([id]) => id), members.map(([, data]) => data ?? null)];
+    const { pool, commandTimeout } = this.#settings;
+    const updated = this.#lastUpdate.then(async () => {
+      await this.#prepared.confirmed;
+      if (this.#isClosed) throw new Error('The pubsub was closed');
+      return queryIn<{ applied: boolean }>(
+        pool,
+        commandTimeout,
+        this.#statements.presence.update,
+        values,
+        true,
+      );
+    });
+    this.#lastUpdate = updated.catch(() => undefined);
+    return updated.then(([row]) => row?.applied === true);
+  }
+
+  async #readPresence(channel: string): Promise<PresenceSnapshot> {
+    const { pool, commandTimeout } = this.#settings;
+    await this.#prepared.confirmed;
+    const [row] = await queryIn<{ now: string; processes: NamedProcess[]; entries: PresenceEntry[] }>(
+      pool,
+      commandTimeout,
+      this.#statements.presence.read,
+      [channel],
+    );
+    const { now = '0', processes = [], entries = [] } = row ?? {};
+    return { now: Number(now), processes: new Map(processes.map((each) => [each.process, each])), entries };
+  }
+
   async #replies(): Promise<boolean> {
     try {
       await this.#session?.query('SELECT 1');
@@ -233,6 +284,7 @@ export class PostgresTransport implements EventTransport {
           statements: this.#statements,
           notified: (channel) => this.#notified(channel),
         });
+        this.#prepared.resolve();
         if (await this.#begin(session)) {
           attempt = 0;
           reported = '';
@@ -241,6 +293,7 @@ export class PostgresTransport implements EventTransport {
         this.#lost();
         throw error;
       } catch (error) {
+        this.#prepared.resolve();
         // A second attempt creates a schema that was dropped.
         const { message } = error as Error;
         this.#failed(error as Error, { isReported: message === reported, isFinal: attempt > 0 });

@@ -1,6 +1,6 @@
-import type { MaybePromise } from '../../types/connect.ts';
+import type { Duration, MaybePromise } from '../../types/connect.ts';
 import type { EventResult, EventStream } from '../../types/pubsub.ts';
-import { isFunction, stepOf, wrongArgument } from '../options/rules.ts';
+import { delay, isFunction, resolveOptions, stepOf, wrongArgument } from '../options/rules.ts';
 import { PUBSUB_OPTIONS } from '../options/scopes.ts';
 import { joinCursors, Progress, resultOf, returnSource, type Source } from './cursor.ts';
 
@@ -21,7 +21,7 @@ export function filter<T>(
   stream: AsyncIterable<T>,
   test: (event: T) => MaybePromise<boolean>,
 ): EventStream<T> {
-  const source = open('filter', 'stream', stream);
+  const source = openStream('filter', 'stream', stream);
   assertFunction('filter', 'test', test);
   const pull = async (): Promise<EventResult<T>> => {
     for (;;) {
@@ -41,7 +41,7 @@ export function map<T, R>(
   stream: AsyncIterable<T>,
   transform: (event: T) => MaybePromise<R>,
 ): EventStream<R> {
-  const source = open('map', 'stream', stream);
+  const source = openStream('map', 'stream', stream);
   assertFunction('map', 'transform', transform);
   const pull = async (): Promise<EventResult<R>> => {
     const result: EventResult<T> = stepOf(await source.next());
@@ -51,12 +51,86 @@ export function map<T, R>(
 }
 
 /**
+ * Returns the events of a stream without those that a newer one with the same key replaces within a time: prices, cursors
+ * and other states of which only the newest one matters. The time begins with the first event that waits, and what waits
+ * leaves in the order in which its newest events have arrived; also at the end of the stream, before its error.
+ *
+ * @param time milliseconds, or a string such as '100ms'
+ * @throws the errors of `key`, from `next()`; the stream has ended then.
+ */
+export function latest<T>(
+  stream: AsyncIterable<T>,
+  time: Duration,
+  key: (event: T) => unknown = () => undefined,
+): EventStream<T> {
+  const source = openStream('latest', 'stream', stream);
+  const { time: wait } = resolveOptions<{ time: number }>(LATEST, { time }, LATEST_RULES);
+  assertFunction('latest', 'key', key);
+  /** The newest event of each key, in the order of arrival, and how many of them may leave. */
+  const waiting = new Map<unknown, EventResult<T>>();
+  let due = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let end: (() => EventResult<T>) | undefined;
+  let wake = (): void => undefined;
+  let [taken, acknowledged]: (string | undefined)[] = [];
+  let isReading = false;
+
+  const leave = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    due = waiting.size;
+    wake();
+  };
+  /** Reads also while the consumer does not: a slow client gets the newest events, and never too many. */
+  const read = async (): Promise<void> => {
+    while (end === undefined) {
+      try {
+        const result = stepOf(await source.next());
+        if (result.done) end = () => result;
+        else {
+          const name = key(result.value);
+          waiting.delete(name);
+          waiting.set(name, result);
+          timer ??= setTimeout(leave, wait);
+        }
+      } catch (error) {
+        end = () => {
+          throw error;
+        };
+      }
+    }
+    leave();
+  };
+  const pull = async (): Promise<EventResult<T>> => {
+    acknowledged = taken;
+    if (!isReading) void read();
+    isReading = true;
+    while (due === 0) {
+      if (end !== undefined) return end();
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+    const [name, result] = waiting.entries().next().value as [unknown, EventResult<T>];
+    waiting.delete(name);
+    due--;
+    taken = result.cursor ?? taken;
+    return result;
+  };
+  const startCursor = (): string | undefined => source.startCursor;
+  return new DerivedStream([source], pull, {
+    startCursor,
+    position: () => acknowledged ?? startCursor(),
+  });
+}
+
+/**
  * Returns the events of several streams in order of arrival. Ends when all streams have ended; if one fails,
  * all end. The events have cursors if those of all streams have them, and the topics of the streams are
  * different.
  */
 export function merge<T>(...streams: readonly AsyncIterable<T>[]): EventStream<T> {
-  const sources: readonly Source<T>[] = streams.map((stream) => open('merge', 'streams', stream));
+  const sources: readonly Source<T>[] = streams.map((stream) => openStream('merge', 'streams', stream));
   const progress = new Map(sources.map((source) => [source, new Progress(source)]));
   const positions: Positions = {
     startCursor: () => joinCursors(sources.map(({ startCursor }) => startCursor)),
@@ -83,10 +157,13 @@ export function merge<T>(...streams: readonly AsyncIterable<T>[]): EventStream<T
   return new DerivedStream(sources, pull, positions);
 }
 
+const LATEST = { ...PUBSUB_OPTIONS, name: 'latest', example: "latest(stream, '100ms', key)" };
+const LATEST_RULES = { time: delay(100) };
+
 const STREAM = 'a stream, such as events.subscribe(topic), or another async iterable';
 
 /** Opens a stream. Other packages take a function that returns it, or a list of streams. */
-function open<T>(name: string, argument: string, stream: AsyncIterable<T>): Source<T> {
+export function openStream<T>(name: string, argument: string, stream: AsyncIterable<T>): Source<T> {
   if (isFunction((stream as Partial<AsyncIterable<T>> | undefined | null)?.[Symbol.asyncIterator]))
     return stream[Symbol.asyncIterator]();
   const hint = isFunction(stream)

@@ -13,6 +13,7 @@ import type {
 import { optionError } from '../options/rules.ts';
 import { HISTORY_OPTIONS } from '../options/scopes.ts';
 import { type HistoryLimits, IDLE_MILLISECONDS, PAGE_BYTES } from './history.ts';
+import { LocalPresence } from './presence-store.ts';
 import { refusal } from './transport.ts';
 
 /** The parts of `node:sqlite` that are used here. */
@@ -126,6 +127,10 @@ const STATEMENTS = {
 export class FileTransport implements EventTransport {
   readonly name = 'SQLite';
   readonly history: TransportHistory;
+  /** Who is there. */
+  readonly presence: LocalPresence = new LocalPresence((channel, change) =>
+    this.publish(channel, JSON.stringify(change)),
+  );
   readonly #limits: HistoryLimits;
   readonly #path: string;
   readonly #database: Database;

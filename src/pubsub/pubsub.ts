@@ -34,6 +34,7 @@ import { isClusterSource, redisRule } from '../redis/clients.ts';
 import { cursorsOf, idOf, isId, resumedCursor } from './cursor.ts';
 import { FileTransport } from './file-transport.ts';
 import { HISTORY_RULES, type HistoryLimits, MemoryHistory } from './history.ts';
+import { type PresenceAccess, type PresenceStore, withAccess } from './presence-store.ts';
 import { IdleTopics, RecordedTopic } from './recorded-topic.ts';
 import { RedisTransport } from './redis-transport.ts';
 import {
@@ -62,7 +63,7 @@ export function createPubSub<Events extends object = Record<string, unknown>>(
   options?: PubSubOptions,
 ): PubSub<Events> {
   const broker = new EventBroker<Events>(resolvePubSubOptions(options));
-  return {
+  const pubsub: PubSub<Events> = {
     publish(topic, payload, publishOptions) {
       assertTopic(PUBLISH, topic);
       if (publishOptions !== undefined) resolveOptions(PUBLISH, publishOptions, PUBLISH_RULES);
@@ -77,6 +78,7 @@ export function createPubSub<Events extends object = Record<string, unknown>>(
     stats: () => broker.stats(),
     close: () => broker.close(),
   };
+  return withAccess(pubsub, broker);
 }
 
 // The options of the methods. An unknown one would be ignored: a client that is not passed as `client` for example.
@@ -93,12 +95,14 @@ function assertTopic(scope: OptionScope, topic: unknown): void {
   if (!isString(topic)) throw wrongArgument(scope, 'topic', topic, 'the name of a topic, a string');
 }
 
-class EventBroker<Events extends object> implements PubSub<Events> {
+class EventBroker<Events extends object> implements PubSub<Events>, PresenceAccess {
   readonly #settings: PubSubSettings;
   readonly #transport: Transport;
   readonly #topics = new Map<string, Topic>();
   readonly #services: TopicServices;
   readonly #idleTopics: IdleTopics | undefined;
+  readonly #beforeClose: (() => Promise<unknown>)[] = [];
+  #presence: PresenceStore | undefined;
   #replays = 0;
   #closed = false;
 
@@ -185,9 +189,29 @@ class EventBroker<Events extends object> implements PubSub<Events> {
 
   async close(): Promise<void> {
     this.#closed = true;
+    // Without it, the streams end at once.
+    if (this.#beforeClose.length > 0) await Promise.all(this.#beforeClose.splice(0).map((close) => close()));
     this.#idleTopics?.close();
     for (const topic of [...this.#topics.values()]) topic.close();
     await this.#transport.close();
+  }
+
+  /** Created for the first `presence` of the pubsub. */
+  get store(): PresenceStore | undefined {
+    this.#presence ??= this.#transport.presence();
+    return this.#presence;
+  }
+
+  channelOf(topic: string): string {
+    return channelOf(this.#settings.prefix, topic);
+  }
+
+  onError(error: Error): void {
+    this.#settings.onError(error);
+  }
+
+  beforeClose(close: () => Promise<unknown>): void {
+    this.#beforeClose.push(close);
   }
 
   #open(name: string, { after }: SubscribeOptions): EventStream<unknown> {

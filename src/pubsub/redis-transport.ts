@@ -14,6 +14,8 @@ import { RedisScript } from '../redis/commands.ts';
 import { createLine, createMessageLine } from '../redis/connect.ts';
 import { type ConnectionTimeouts, isRefusal, RedisConnection } from '../redis/connection.ts';
 import { createStart, type HistoryLimits, IDLE_MILLISECONDS, PAGE_BYTES } from './history.ts';
+import type { PresenceStore } from './presence-store.ts';
+import { redisPresence, updateScript } from './redis-presence.ts';
 import { type Confirmation, createConfirmation, refusal } from './transport.ts';
 
 interface Connections {
@@ -50,8 +52,21 @@ export class RedisTransport implements EventTransport {
     this.#redis = redis;
     this.#settings = settings;
     if (settings.history === undefined) return;
-    this.#publishScript = publishScript(settings.history, settings.sharded);
+    this.#publishScript = new RedisScript(publishing(settings.history, settings.sharded, 'ARGV[1]'));
     this.history = historyIn(settings.history, (command) => this.#read(command));
+  }
+
+  /** Who is there. */
+  get presence(): PresenceStore {
+    const { history, sharded } = this.#settings;
+    const kept = IDLE_MILLISECONDS + (history?.age ?? 0);
+    const script = new RedisScript(updateScript(publishing(history, sharded, 'payload'), kept));
+    return redisPresence({
+      keysOf,
+      createStart,
+      update: async (inputs) => this.#run(await this.#publisher(), script, inputs),
+      read: (command) => this.#read(command),
+    });
   }
 
   open(listener: TransportListener): void {
@@ -79,10 +94,17 @@ export class RedisTransport implements EventTransport {
       await publisher.send(sharded ? message : { name: 'publish', args: [channel, payload], route: channel });
       return;
     }
-    const inputs = { keys: keysOf(channel), args: [payload, channel, createStart()] };
-    // The nodes of a cluster change without a new connection, so they get the text each time.
-    if (publisher.line.isCluster) await publisher.send({ name: 'eval', script: script.text, ...inputs });
-    else await script.send(publisher, inputs);
+    await this.#run(publisher, script, { keys: keysOf(channel), args: [payload, channel, createStart()] });
+  }
+
+  /** The nodes of a cluster change without a new connection, so they get the text of a script each time. */
+  #run(
+    publisher: RedisConnection,
+    script: RedisScript,
+    inputs: Pick<RedisCommand, 'keys' | 'args'>,
+  ): Promise<unknown> {
+    if (!publisher.line.isCluster) return script.send(publisher, inputs);
+    return publisher.send({ name: 'eval', script: script.text, ...inputs });
   }
 
   async subscribe(name: string): Promise<void> {
@@ -269,16 +291,19 @@ const MARK = '@';
 const RENEWAL = 1000;
 
 /**
- * Creates the script of a publish. It is atomic, so that the stream has the events in the order of the messages.
- * Once per second it removes old events and renews the times to live: an id begins with the milliseconds since
- * 1970. The limits are part of the text, because each argument takes time; as strings, which Redis does not have to
- * convert. ARGV: the payload, the channel, the id of its start if it has none.
+ * Creates the script that publishes a payload, an expression of Lua. With a history it is atomic, so that the stream has the
+ * events in the order of the messages. Once per second it removes old events and renews the times to live: an id begins
+ * with the milliseconds since 1970. The limits are part of the text, because each argument takes time; as strings, which
+ * Redis does not have to convert. ARGV[2]: the channel, ARGV[3]: the id of its start if it has none.
  */
-function publishScript({ length, age }: HistoryLimits, sharded: boolean): RedisScript {
+function publishing(history: HistoryLimits | undefined, sharded: boolean, payload: string): string {
+  const send = sharded ? "redis.call('SPUBLISH', KEYS[1]" : "redis.call('PUBLISH', ARGV[2]";
+  if (history === undefined) return `${send}, ${payload})`;
+  const { length, age } = history;
   const lifetime = age + RENEWAL;
-  return new RedisScript(`
+  return `
 local previous = redis.call('GET', KEYS[2]) or ARGV[3]
-local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', '${length}', '*', 'p', previous, 'e', ARGV[1])
+local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', '${length}', '*', 'p', previous, 'e', ${payload})
 if string.sub(id, 1, 10) == string.sub(previous, 1, 10) then
   redis.call('SET', KEYS[2], id, 'KEEPTTL')
 else
@@ -286,8 +311,8 @@ else
   redis.call('PEXPIRE', KEYS[1], '${lifetime}')
   redis.call('SET', KEYS[2], id, 'PX', '${lifetime + IDLE_MILLISECONDS}')
 end
-redis.call(${sharded ? "'SPUBLISH', KEYS[1]" : "'PUBLISH', ARGV[2]"}, '${MARK}' .. id .. ' ' .. previous .. ' ' .. ARGV[1])
-`);
+${send}, '${MARK}' .. id .. ' ' .. previous .. ' ' .. ${payload})
+`;
 }
 
 /** Events that Redis reads at a time. */

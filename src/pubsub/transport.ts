@@ -14,11 +14,14 @@ import {
   type Page,
   type StoredEvent,
 } from './history.ts';
+import { LocalPresence, type PresenceStore } from './presence-store.ts';
 
 /** Carries messages between publishers and the subscribers of this process. */
 export interface Transport {
   /** The stored events; undefined without the option `history`. */
   readonly history: HistoryStore | undefined;
+  /** Who is there; undefined if the engine cannot say it. */
+  presence(): PresenceStore | undefined;
   /** Whether messages of the subscribed channels arrive. */
   readonly isConnected: boolean;
   /** Resolves when the message was delivered or, with Redis, received by Redis. */
@@ -57,19 +60,21 @@ export const channelOf = (prefix: string, topic: string): string =>
 /** Delivers messages within this process. */
 export function createLocalTransport(events: TransportEvents, history?: MemoryHistory): Transport {
   const done = (): Promise<void> => Promise.resolve();
+  const publish: Transport['publish'] = (channel, payload, options) => {
+    if (options?.client !== undefined) return Promise.reject(clientRefused());
+    let known: number | undefined;
+    const size = (): number => {
+      known ??= jsonLength(payload);
+      return known;
+    };
+    events.message(channel, payload, size, history?.append(channel, payload, size));
+    return done();
+  };
   return {
     history,
     isConnected: true,
-    publish(channel, payload, options) {
-      if (options?.client !== undefined) return Promise.reject(clientRefused());
-      let known: number | undefined;
-      const size = (): number => {
-        known ??= jsonLength(payload);
-        return known;
-      };
-      events.message(channel, payload, size, history?.append(channel, payload, size));
-      return done();
-    },
+    publish,
+    presence: () => new LocalPresence(publish),
     subscribe: events.subscribed,
     unsubscribe() {},
     ready: done,
@@ -142,6 +147,11 @@ export class SharedTransport implements Transport {
 
   get isConnected(): boolean {
     return !this.#isLost;
+  }
+
+  presence(): PresenceStore | undefined {
+    const engine: EventTransport & { readonly presence?: PresenceStore } = this.#engine;
+    return engine.presence;
   }
 
   async publish(channel: string, payload: unknown, options: PublishOptions | undefined): Promise<void> {

@@ -6,6 +6,7 @@ import { packages } from '../diagnostics/packages.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
 import type { CompressedCodings } from './compress.ts';
 import type { Dependency, NotFound } from './files.ts';
+import type { Moved } from './load.ts';
 import type { CacheSettings, StaticSettings } from './options.ts';
 import type { Page } from './pages.ts';
 import type { Representation } from './representation.ts';
@@ -23,6 +24,8 @@ export interface LoadedFile {
   readonly watched: { isCurrent(): boolean } | undefined;
   /** Files beside this one that show the same in other formats; undefined for most files. */
   readonly variants: readonly Variant[] | undefined;
+  /** The paths of this page in other languages; undefined for most files. */
+  readonly languages: ReadonlyMap<string, string> | undefined;
   /** Representations from precompressed copies; empty for most files. */
   readonly precompressed: readonly Representation[];
   /** Codings that are created while the file is served; undefined without the option `compress`. */
@@ -49,7 +52,12 @@ function dropBodies({ uncompressed, precompressed }: LoadedFile): void {
 }
 
 /** The result of loading a URL path. `busy`: the file kept changing while it was read. */
-export type LoadResult = LoadedFile | { readonly kind: 'directory' } | { readonly kind: 'busy' } | NotFound;
+export type LoadResult =
+  | LoadedFile
+  | { readonly kind: 'directory' }
+  | { readonly kind: 'busy' }
+  | Moved
+  | NotFound;
 
 // Bytes of memory of a file without its bodies, and of one further coding, as measured with paths of 40
 // characters.
@@ -69,6 +77,7 @@ const USES_UNTIL_LARGE_BODY = 8;
 export class FileCache {
   readonly #budget: MemoryBudget;
   readonly #entries = new Map<string, CacheEntry>();
+  #isClosed = false;
 
   constructor(budget: MemoryBudget) {
     this.#budget = budget;
@@ -93,6 +102,7 @@ export class FileCache {
 
   set(entry: CacheEntry, file: LoadedFile): void {
     this.invalidate(entry);
+    if (this.#isClosed) return;
     entry.file = file;
     this.#budget.add(entry, FILE_BYTES + CODING_BYTES * file.precompressed.length);
     const bytes = bodyBytesOf(file);
@@ -113,6 +123,12 @@ export class FileCache {
   evict(entry: CacheEntry): void {
     this.invalidate(entry);
     this.release(entry);
+  }
+
+  /** Returns the memory of all files. Requests that are being answered continue without a cache. */
+  close(): void {
+    this.#isClosed = true;
+    for (const entry of this.#entries.values()) this.evict(entry);
   }
 
   /** Deletes an entry that has no file and no waiting requests. */

@@ -14,13 +14,16 @@ import {
   FileCache,
   type LoadedFile,
   type LoadResult,
+  type MemoryBudget,
   type Waiter,
 } from './cache.ts';
 import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
 import { Compressor } from './compress.ts';
+import { type Files, notFound } from './files.ts';
 import { KeptFiles } from './keep.ts';
+import { addLanguageHeaders, languageOf, preferredLanguages } from './languages.ts';
 import { Listings } from './listing.ts';
-import { type LoadOptions, loadFile, stillResolves } from './load.ts';
+import { type LoadOptions, loadFile, type Moved, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
 import { Pages } from './pages.ts';
 import { hasDotSegment, isNavigation, mayBePage, parseRequestPath, targetOf } from './path.ts';
@@ -32,6 +35,8 @@ import {
   type NotServed,
   passThrough,
   type RequestTriple,
+  redirectBelowMount,
+  redirectTo,
   redirectToSlash,
   sendOutOfResources,
   sendStatus,
@@ -39,32 +44,61 @@ import {
 } from './request.ts';
 import { type StreamPlan, sendFile } from './respond.ts';
 import { assertPages, isPermissionError, RootDirectory } from './root.ts';
+import { addHeaders, Rules } from './rules.ts';
 import type { SourceFiles } from './source.ts';
+import { existingFolders } from './tree.ts';
 import { selectVariant } from './variants.ts';
 
-/** Responds to one request, or calls `next`. */
-type StaticHandler = (req: ConnectRequest, res: ServerResponse, next: NextFunction) => void;
+/** Serves the files of one directory or source, or of several. */
+export interface StaticHandler {
+  /** Responds to one request, or calls `next`. */
+  handle(req: ConnectRequest, res: ServerResponse, next: NextFunction): void;
+  /** Lets go what it holds. Requests that it is answering continue. */
+  close(): void;
+}
+
+/** What all directories of one middleware share, whose limits are those of the middleware. */
+export interface Shared {
+  readonly budget: MemoryBudget;
+  readonly compressor: Compressor | undefined;
+  readonly breaker: CircuitBreaker;
+  readonly sender: DiskSender;
+}
+
+export function sharedBy({ cache, compress }: StaticSettings): Shared {
+  const breaker = new CircuitBreaker();
+  return {
+    budget: budgetFor(cache),
+    compressor: compress && new Compressor(compress),
+    breaker,
+    sender: new DiskSender(breaker, new BufferPool(READ_BUFFER_BYTES)),
+  };
+}
 
 // Bytes of read buffers for all streamed responses of one middleware.
 const READ_BUFFER_BYTES = 32 << 20;
 // Simultaneous checks in the thread pool. More would delay the application's own DNS and file operations.
 const MAX_CHECKS_IN_POOL = 16;
 
-/** Creates the handler of a `staticFiles` middleware. */
-export function createHandler(files: RootDirectory | SourceFiles, settings: StaticSettings): StaticHandler {
+/** Creates the handler of a directory or source. */
+export function createHandler(
+  files: RootDirectory | SourceFiles,
+  settings: StaticSettings,
+  { budget, compressor, breaker, sender: diskSender }: Shared = sharedBy(settings),
+): StaticHandler {
   const isDirectory = files instanceof RootDirectory;
   if (settings.missing === 'throw' && isDirectory) assertPages(files, settings);
   else if (!isDirectory && settings.missing === 'allow') throw needsDirectory('missing');
-  const cache = new FileCache(budgetFor(settings.cache));
-  const compressor = settings.compress && new Compressor(settings.compress);
-  const breaker = new CircuitBreaker();
+  const cache = new FileCache(budget);
   const etags = new BackgroundEtags(settings);
   const pages = settings.pages && new Pages(settings.pages, files, settings);
   const keep = keepFor(files, settings);
   const listings = settings.listing ? new Listings(files, settings, isDirectory) : undefined;
+  const rules = settings.rules && new Rules(settings.rules, files, settings);
   const load: ServeContext['load'] = async (urlPath, { isPopular }) => {
-    const result = await loadFile(files, urlPath, settings, { isPopular, compressor, pages });
-    return keep === undefined ? result : keep.afterLoad(urlPath, result, { isPopular, compressor });
+    if (rules?.hides(urlPath)) return notFound('a file with rules');
+    const result = await loadFile(files, urlPath, settings, { isPopular, compressor, pages, rules });
+    return keep === undefined ? result : keep.afterLoad(urlPath, result, { isPopular, compressor, rules });
   };
   const checker = new Coalescer({
     cache,
@@ -76,8 +110,25 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
     onCached: (entry, file) => etags.add(entry, file),
     maxRunning: isDirectory ? MAX_CHECKS_IN_POOL : Number.POSITIVE_INFINITY,
   });
-  const sender = isDirectory ? new DiskSender(breaker, new BufferPool(READ_BUFFER_BYTES)) : files;
-  return createCacheHandler({ settings, cache, checker, etags, sender, load, pages, keep, listings });
+  const sender = isDirectory ? diskSender : files;
+  const handle = createCacheHandler({
+    settings,
+    files,
+    cache,
+    checker,
+    etags,
+    sender,
+    load,
+    pages,
+    keep,
+    rules,
+    listings,
+  });
+  const close = (): void => {
+    cache.close();
+    keep?.close();
+  };
+  return { handle, close };
 }
 
 function keepFor(files: RootDirectory | SourceFiles, settings: StaticSettings): KeptFiles | undefined {
@@ -93,11 +144,11 @@ const needsDirectory = (option: string): TypeError =>
   );
 
 /** Creates a handler for the files of a directory or source: it serves those in the cache of the context. */
-function createCacheHandler(context: ServeContext): StaticHandler {
-  const { settings, cache, pages } = context;
+function createCacheHandler(context: ServeContext): StaticHandler['handle'] {
+  const { settings, cache, pages, rules } = context;
   packages.etag();
   packages.send();
-  return (req, res, nextHandler) => {
+  const handle: StaticHandler['handle'] = (req, res, nextHandler) => {
     const isRead = req.method === 'GET' || req.method === 'HEAD';
     // Most requests are for a cached path in a spelling that needs no decoding: they skip the parser.
     const cached = isRead ? cache.get(withoutQuery(req.url ?? '')) : undefined;
@@ -110,6 +161,16 @@ function createCacheHandler(context: ServeContext): StaticHandler {
     const urlPath = acceptPath({ req, res, next }, settings);
     if (urlPath === undefined) return;
     serve(new CachedRequest(req, res, next, cache.getOrCreate(urlPath), context));
+  };
+  return rules === undefined ? handle : afterRefresh(rules, handle);
+}
+
+/** Lets requests wait while the files with rules are read. */
+function afterRefresh(rules: Rules, handle: StaticHandler['handle']): StaticHandler['handle'] {
+  return (req, res, next) => {
+    const reading = rules.refresh();
+    if (reading === undefined) handle(req, res, next);
+    else void reading.then(() => handle(req, res, next));
   };
 }
 
@@ -135,7 +196,10 @@ function refuseMethod(request: RequestTriple, settings: StaticSettings): void {
 /** Returns the decoded URL path below the mount; undefined when this function has responded or called `next`. */
 function acceptPath(request: RequestTriple, settings: StaticSettings): string | undefined {
   const parsed = parseRequestPath(targetOf(request.req), settings);
-  if ('refusal' in parsed) return void passThrough(request, parsed.refusal, settings);
+  if ('refusal' in parsed) {
+    if (settings.urls !== undefined && redirectToSingleSlashes(request, settings)) return undefined;
+    return void passThrough(request, parsed.refusal, settings);
+  }
   const { path } = parsed;
   if (settings.dotfiles !== 'allow' && hasDotSegment(path)) {
     const status = settings.dotfiles === 'deny' ? 403 : 404;
@@ -147,9 +211,18 @@ function acceptPath(request: RequestTriple, settings: StaticSettings): string | 
   return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
 }
 
+/** Redirects from a path with empty segments, such as `//a`, whether or not there is a file: a guard of `/a` then decides. */
+function redirectToSingleSlashes(request: RequestTriple, settings: StaticSettings): boolean {
+  const target = pathOf(targetOf(request.req));
+  const single = target.replace(/\/{2,}/g, '/');
+  const parsed = single === target ? undefined : parseRequestPath(single, settings);
+  return parsed !== undefined && 'path' in parsed && redirectBelowMount(request, parsed.path);
+}
+
 /** The state that all requests of one middleware share. */
 interface ServeContext {
   readonly settings: StaticSettings;
+  readonly files: Files;
   readonly cache: FileCache;
   readonly checker: Coalescer;
   readonly etags: BackgroundEtags;
@@ -158,7 +231,14 @@ interface ServeContext {
   readonly load: (urlPath: string, options: LoadOptions) => Promise<LoadResult>;
   readonly pages: Pages | undefined;
   readonly keep: KeptFiles | undefined;
+  readonly rules: Rules | undefined;
   readonly listings: Listings | undefined;
+}
+
+/** A page that is sent in place of a missing file. */
+interface PageEntry {
+  readonly urlPath: string;
+  readonly status: 200 | 404;
 }
 
 /** A request that is served from the cache. The coalescer calls `onChecked` after it has checked the entry. */
@@ -181,6 +261,12 @@ class CachedRequest implements Waiter, FileRequest {
   retries = 0;
   /** Whether the ETag of the file was computed for this request. */
   hasWaitedForEtag = false;
+  /** The entry of a path without a language, while pages of languages are tried for it. */
+  asked: CacheEntry | undefined = undefined;
+  /** The languages to try, in order; undefined before the first of them. */
+  languages: string[] | undefined = undefined;
+  /** The pages to try in place of a missing file, in order; undefined while the file itself is looked up. */
+  pages: PageEntry[] | undefined = undefined;
 
   constructor(
     req: ConnectRequest,
@@ -208,6 +294,7 @@ const MAX_RETRIES = 40;
 /** Responds from the cache while the entry is fresh; otherwise checks the entry first. */
 function serve(request: CachedRequest): void {
   const { entry } = request;
+  if (request.context.rules?.hasForced && followRule(request, true)) return;
   request.context.cache.use(entry);
   const isFresh = entry.freshUntil > 0 && entry.freshUntil > performance.now();
   if (entry.file !== undefined && isFresh) respondWithFile(request, entry.file);
@@ -223,6 +310,21 @@ function lookUp(request: CachedRequest, entry: CacheEntry): void {
   request.context.checker.check(request);
 }
 
+/** Does what a rule of the option `rules` says; false if there is none. */
+function followRule(request: CachedRequest, isFile: boolean): boolean {
+  const { req, entry, context } = request;
+  if (request.pages !== undefined || request.original !== undefined || request.wasStarted) return false;
+  const action = context.rules?.actionFor(entry.urlPath, req.url ?? '', isFile);
+  if (action === undefined) return false;
+  if (action.kind === 'redirect') return redirectTo(request, action);
+  if (!isFile && (action.status === 404 || mayBePage(action.urlPath))) {
+    addVary(request.res, 'Accept, Sec-Fetch-Mode');
+    if (!isNavigation(req) || (action.status === 200 && !mayBePage(entry.urlPath))) return false;
+  }
+  request.pages = [action];
+  return tryPage(request);
+}
+
 /** Responds with the result of a check. */
 function respond(request: CachedRequest, error: unknown, result: LoadResult | undefined): void {
   const { res, wasStarted } = request;
@@ -231,10 +333,21 @@ function respond(request: CachedRequest, error: unknown, result: LoadResult | un
   else if (wasStarted && result.kind !== 'not-found') request.next(startedBeforeFile());
   else if (result.kind === 'file') respondWithFile(request, result);
   else if (result.kind === 'busy') sendUnavailable(request);
+  else if (result.kind === 'moved') respondMoved(request, result);
   else if (request.original !== undefined) sendOriginal(request, request.original);
   else if (result.kind === 'not-found') respondNotFound(request, result);
-  else if (request.context.settings.redirect) respondWithFolder(request);
+  else if (request.context.settings.redirect && request.pages === undefined) respondWithFolder(request);
   else respondNotFound(request, { reason: 'a directory' });
+}
+
+/** Redirects to the URL of a page. A page that was selected by other means than its URL is sent. */
+function respondMoved(request: CachedRequest, { to }: Moved): void {
+  const isAsked = request.pages === undefined && request.original === undefined;
+  // A page that was found in the folder of a language is at the path without it.
+  const at = request.asked === undefined ? to : `/${to.split('/').slice(2).join('/')}`;
+  if (isAsked && at !== request.asked?.urlPath && redirectBelowMount(request, at)) return;
+  if (++request.retries > MAX_RETRIES) sendUnavailable(request);
+  else lookUp(request, request.context.cache.getOrCreate(to));
 }
 
 /** Redirects to the folder. If the client has asked for one, middleware has removed its slash: then it is served here. */
@@ -248,6 +361,7 @@ function respondWithFolder(request: CachedRequest): void {
 function sendOriginal(request: CachedRequest, original: CacheEntry): void {
   request.res.removeHeader('Content-Location');
   request.original = undefined;
+  request.mayVary = false;
   request.entry = original;
   serve(request);
 }
@@ -261,9 +375,12 @@ function respondToError(request: CachedRequest, error: unknown): void {
 
 /** Lists a folder without an index file, with the option `listing`. */
 function respondNotFound(request: CachedRequest, cause: NotServed): void {
+  if (tryLanguage(request)) return;
   const { listings } = request.context;
   const { urlPath } = request.entry;
-  if (listings === undefined || !urlPath.endsWith('/') || request.wasStarted) {
+  const isPage = request.pages !== undefined;
+  if (!request.context.keep?.isMissingScript(urlPath) && followRule(request, false)) return;
+  if (isPage || listings === undefined || !urlPath.endsWith('/') || request.wasStarted) {
     respondWithPage(request, cause);
     return;
   }
@@ -279,18 +396,51 @@ function respondNotFound(request: CachedRequest, cause: NotServed): void {
   );
 }
 
+/** Looks up a page in the next language that the client prefers; false if there is none. */
+function tryLanguage(request: CachedRequest): boolean {
+  const { settings, cache } = request.context;
+  if (settings.languages.length === 0 || request.pages !== undefined || request.wasStarted) return false;
+  const asked = request.asked ?? request.entry;
+  const { urlPath } = asked;
+  if (languageOf(urlPath, settings) !== undefined || !mayBePage(urlPath)) return false;
+  request.languages ??= [...preferredLanguages(request.req, settings)];
+  const language = request.languages.shift();
+  request.asked = language === undefined ? undefined : asked;
+  request.entry = asked;
+  if (language !== undefined) lookUp(request, cache.getOrCreate(`/${language}${urlPath}`));
+  return language !== undefined;
+}
+
+/** Sends a page in the language that the client prefers; false if the file itself is the right one. */
+function selectLanguage(request: CachedRequest, paths: ReadonlyMap<string, string>): boolean {
+  const { settings, cache } = request.context;
+  const [initial] = settings.languages;
+  const language = preferredLanguages(request.req, settings).find(
+    (each) => paths.has(each) || each === initial,
+  );
+  const path = paths.get(language ?? '');
+  addLanguageHeaders(request, path ?? request.entry.urlPath, settings);
+  if (path === undefined) return false;
+  request.original = request.entry;
+  request.entry = cache.getOrCreate(path);
+  serve(request);
+  return true;
+}
+
 /** Responds to page navigations with the fallback page, or with the page for 404 responses. */
 function respondWithPage(request: CachedRequest, cause: NotServed): void {
-  const { settings, cache, keep } = request.context;
+  const { settings, keep } = request.context;
   if (keep?.isMissingScript(request.entry.urlPath) && !request.wasStarted) {
     // A page of an earlier build asks for it. No other answer is right, and a cache must not keep this one.
     sendStatus(request, 404, { 'Cache-Control': 'no-store' });
     return;
   }
-  const { fallback, notFound } = settings;
-  const { urlPath } = request.entry;
-  const page = fallback !== undefined && urlPath !== fallback && mayBePage(urlPath) ? fallback : notFound;
-  if (page === undefined || page === urlPath || request.status === 404 || request.wasStarted) {
+  if (request.pages !== undefined) {
+    if (!tryPage(request)) passThrough(request, cause, settings);
+    return;
+  }
+  const kinds = pageKindsFor(request.entry.urlPath, settings);
+  if (kinds.length === 0 || request.wasStarted) {
     passThrough(request, cause, settings);
     return;
   }
@@ -301,11 +451,46 @@ function respondWithPage(request: CachedRequest, cause: NotServed): void {
     passThrough(request, cause, settings);
     return;
   }
-  if (page !== fallback) request.status = 404;
+  const proceed = (folders: readonly string[]): void => {
+    request.pages = kinds.flatMap((kind) => pagesOf(kind, folders, settings));
+    if (!isFinished(request.res) && !tryPage(request)) passThrough(request, cause, settings);
+  };
+  if (kinds.every((kind) => settings[kind] !== 'nearest')) proceed([]);
+  else
+    existingFolders(request.context.files, request.entry.urlPath).then(proceed, (error: unknown) => {
+      if (!isFinished(request.res)) respondToError(request, error);
+    });
+}
+
+type PageKind = 'fallback' | 'notFound';
+
+/** The pages that may be sent in place of a missing file. That of `fallback` is no answer to an asset. */
+function pageKindsFor(urlPath: string, settings: StaticSettings): readonly PageKind[] {
+  const kinds: PageKind[] = mayBePage(urlPath) ? ['fallback', 'notFound'] : ['notFound'];
+  return kinds.filter((kind) => settings[kind] !== undefined && settings[kind] !== urlPath);
+}
+
+/** @param folders - those above the path, the nearest first */
+function pagesOf(kind: PageKind, folders: readonly string[], settings: StaticSettings): PageEntry[] {
+  const page = settings[kind];
+  if (page === undefined) return [];
+  const status = kind === 'fallback' ? 200 : 404;
+  const name = kind === 'fallback' ? 'index.html' : '404.html';
+  const paths = page === 'nearest' ? folders.map((folder) => folder + name) : [page];
+  return paths.map((urlPath) => ({ urlPath, status }));
+}
+
+/** Looks up the next page; false if there is none. */
+function tryPage(request: CachedRequest): boolean {
+  const page = request.pages?.shift();
+  if (page === undefined) return false;
+  const { cache } = request.context;
+  request.status = page.status;
   request.mayVary = false;
-  const entry = cache.getOrCreate(page);
+  const entry = cache.getOrCreate(page.urlPath);
   cache.use(entry);
   lookUp(request, entry);
+  return true;
 }
 
 /** Passes exceptions, for example of `setHeaders`, to the application's error handlers. */
@@ -314,6 +499,9 @@ function respondWithFile(request: CachedRequest, file: LoadedFile): void {
     request.next(startedBeforeFile());
     return;
   }
+  if (request.asked !== undefined)
+    addLanguageHeaders(request, request.entry.urlPath, request.context.settings);
+  if (file.languages !== undefined && request.mayVary && selectLanguage(request, file.languages)) return;
   if (file.variants !== undefined && request.mayVary) {
     request.mayVary = false;
     const variant = selectVariant(request, file.variants, file.uncompressed.metadata.type);
@@ -332,6 +520,7 @@ function respondWithFile(request: CachedRequest, file: LoadedFile): void {
     waitForEtag(request, file);
     return;
   }
+  if (request.pages !== undefined) addAskedHeaders(request);
   let plan: StreamPlan | undefined;
   try {
     plan = sendFile(request, file);
@@ -343,6 +532,13 @@ function respondWithFile(request: CachedRequest, file: LoadedFile): void {
   const { cache, settings, sender } = request.context;
   cache.wantBodies(request.entry, settings);
   sender.send(request, plan, () => retry(request));
+}
+
+/** The rules of the path that was asked for hold for the page in place of its file, before those of the page. */
+function addAskedHeaders({ req, res, context: { rules, settings } }: CachedRequest): void {
+  if (rules === undefined) return;
+  const asked = parseRequestPath(targetOf(req), settings);
+  if ('path' in asked) addHeaders(res, rules.headersFor(asked.path));
 }
 
 /** Makes a page again whose body was evicted: no file has its bytes. */

@@ -51,6 +51,7 @@ export class KeptFiles {
   #isScanPlanned = false;
   #sweptAt = Number.NEGATIVE_INFINITY;
   #bytes = 0;
+  readonly #timer: NodeJS.Timeout;
 
   constructor(settings: KeepSettings, build: RootDirectory, statics: StaticSettings) {
     const { directory } = settings;
@@ -79,7 +80,9 @@ export class KeptFiles {
       extensions: [],
       index: [],
       cleanUrls: false,
+      urls: undefined,
       variants: [],
+      languages: [],
     };
     this.#refresh();
     const self = new WeakRef(this);
@@ -88,6 +91,11 @@ export class KeptFiles {
       if (kept === undefined) clearInterval(timer);
       else kept.#refresh();
     }, DAY / 2).unref();
+    this.#timer = timer;
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
   }
 
   /** Also notes that the files of this build are still in use. */
@@ -144,6 +152,7 @@ export class KeptFiles {
     let usedAt = Number(version.mtimeNs / 1_000_000n);
     if (this.#isExpired(usedAt)) return undefined;
     const isCurrent = (): boolean => {
+      if (result.watched?.isCurrent() === false) return false;
       if (Date.now() - usedAt > this.#touchAfter()) {
         usedAt = Date.now();
         this.#enqueue(() => touch(path));

@@ -5,6 +5,7 @@ import { createNegotiator } from '../http/negotiation.ts';
 import { addVary, type Headers, writeReply } from '../http/reply.ts';
 import type { Dependency, Files, FolderName } from './files.ts';
 import { etagOfBytes } from './hash.ts';
+import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import { requestedPath } from './path.ts';
 import { isFinished, type RequestTriple, redirectToSlash, sendStatus } from './request.ts';
@@ -30,9 +31,9 @@ const STYLE =
   'body{font:1rem/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1rem}' +
   'h1{font-size:1.25rem;overflow-wrap:anywhere}ul{list-style:none;margin:0;padding:0}' +
   'li{display:flex;flex-wrap:wrap;gap:0 1rem;border-top:1px solid var(--line)}' +
-  'a{flex:1 1 14rem;padding:.6rem 0;color:var(--link);overflow-wrap:anywhere}' +
-  'span,time,p{color:var(--soft);font-size:.875rem;padding:.7rem 0;font-variant-numeric:tabular-nums}' +
-  'span{min-width:5rem;text-align:right}@media(max-width:30rem){span,time{padding-top:0}span{text-align:left}span:empty{display:none}a{flex-basis:100%}}';
+  'a{color:var(--link)}li a{flex:1 1 14rem;padding:.6rem 0;overflow-wrap:anywhere}h1 a,p a{padding:.4rem .2rem}' +
+  'span,time,p,i{color:var(--soft);font-size:.875rem;padding:.7rem 0;font-variant-numeric:tabular-nums}' +
+  'i{font-style:normal;min-width:9rem}span{min-width:5rem;text-align:right}@media(max-width:30rem){i,span,time{padding-top:0}i{min-width:0}span{text-align:left}:empty{display:none}li a{flex-basis:100%}}';
 const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'`;
 
 /** The first names of a folder in the order of its list. */
@@ -78,7 +79,9 @@ export class Listings {
     // Middleware may have given the folder another name than the client has for it.
     const shown = asked.endsWith(urlPath) ? urlPath : asked;
     const isJson = negotiate(req.headers.accept).type === 'application/json';
-    const body = Buffer.from(isJson ? asJson(shown, folder) : asPage(shown, folder));
+    const sort = sortOf(req.url ?? '');
+    const sorted = { ...folder, entries: sortBy(sort, folder.entries) };
+    const body = Buffer.from(isJson ? asJson(shown, sorted) : asPage(shown, sorted, sort));
     const tag = await etagOfBytes(body);
     if (isFinished(res)) return true;
     addVary(res, 'Accept');
@@ -170,18 +173,61 @@ function asJson(path: string, { entries, isCut }: Folder): string {
   return JSON.stringify({ path, entries: list, complete: !isCut });
 }
 
-function asPage(path: string, { entries, isCut }: Folder): string {
+/** The order that the query asks for: a column, and whether it begins with the last. */
+interface Sort {
+  readonly column: 'name' | 'size' | 'time';
+  readonly isReversed: boolean;
+}
+
+const SORT = /[?&]sort=(-?)(name|size|time)(?:&|$)/;
+
+function sortOf(url: string): Sort {
+  const [, sign, column] = SORT.exec(url) ?? [];
+  return { column: column === 'size' || column === 'time' ? column : 'name', isReversed: sign === '-' };
+}
+
+/** Sorts entries that are in the order of their names. Folders stay first, and have no size. */
+function sortBy({ column, isReversed }: Sort, entries: readonly TreeEntry[]): TreeEntry[] {
+  const sign = isReversed ? -1 : 1;
+  const keyOf = ({ kind, version }: TreeEntry): number =>
+    column === 'time' ? Number(version.mtimeNs) : kind === 'file' ? Number(version.size) : 0;
+  return [...entries].sort((a, b) => {
+    if (a.kind !== b.kind) return a.kind === 'directory' ? -1 : 1;
+    return sign * (column === 'name' ? byKindAndName(a, b) : keyOf(a) - keyOf(b));
+  });
+}
+
+function asPage(path: string, { entries, isCut }: Folder, sort: Sort): string {
   const title = escapeHtml(path);
   const parent = path === '/' ? '' : '<li><a href="../">..</a></li>';
   const cut = isCut ? `<p>The first ${MAX_ENTRIES} entries are shown.</p>` : '';
-  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${title}</title><style>${STYLE}</style></head><body><main><h1><bdi>${title}</bdi></h1><ul>${parent}${entries.map(asItem).join('')}</ul>${cut}</main></body></html>\n`;
+  const columns = (['name', 'size', 'time'] as const).map((column) => asColumn(column, sort)).join(' ');
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${title}</title><style>${STYLE}</style></head><body><main><h1>${crumbsOf(path)}</h1><p>Sort by ${columns}. Times are in UTC.</p><ul>${parent}${entries.map(asItem).join('')}</ul>${cut}</main></body></html>\n`;
+}
+
+/** Links to the folders above, up to the mount, without the last one, which is shown. */
+function crumbsOf(path: string): string {
+  const names = path.split('/').slice(1, -1);
+  const linkTo = (name: string, level: number): string =>
+    level === 0 ? `<bdi>${name}</bdi>` : `<a href="${'../'.repeat(level)}"><bdi>${name}</bdi></a>`;
+  const crumbs = names.map((name, index) => linkTo(escapeHtml(name), names.length - 1 - index));
+  return [linkTo('/', names.length), ...crumbs].join(' ');
+}
+
+function asColumn(column: Sort['column'], sort: Sort): string {
+  const isCurrent = column === sort.column;
+  const sign = isCurrent && !sort.isReversed ? '-' : '';
+  const arrow = isCurrent ? (sort.isReversed ? ' \u2193' : ' \u2191') : '';
+  return `<a href="?sort=${sign}${column}">${column}${arrow}</a>`;
 }
 
 function asItem(entry: TreeEntry): string {
-  const slash = entry.kind === 'directory' ? '/' : '';
+  const isFile = entry.kind === 'file';
   const time = timeOf(entry);
-  const size = slash === '' ? `<span>${sizeOf(Number(entry.version.size))}</span>` : '<span></span>';
-  return `<li><a href="./${encodeURIComponent(entry.name)}${slash}"><bdi>${escapeHtml(entry.name)}</bdi>${slash}</a>${size}<time datetime="${time}">${time.slice(0, 16).replace('T', ' ')}</time></li>\n`;
+  const name = `${encodeURIComponent(entry.name)}${isFile ? '' : '/'}`;
+  const type = isFile ? mediaTypeOf(entry.name).split(';', 1)[0] : '';
+  const size = isFile ? sizeOf(Number(entry.version.size)) : '';
+  return `<li><a href="./${name}"><bdi>${escapeHtml(entry.name)}</bdi>${isFile ? '' : '/'}</a><i>${type}</i><span>${size}</span><time datetime="${time}">${time.slice(0, 16).replace('T', ' ')}</time></li>\n`;
 }
 
 function sizeOf(bytes: number): string {

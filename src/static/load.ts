@@ -13,12 +13,15 @@ import {
   withOpen,
 } from './files.ts';
 import { etagOfBytes } from './hash.ts';
+import { findLanguages } from './languages.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import type { Pages, RenderedPage } from './pages.ts';
-import { mayBePage } from './path.ts';
-import { etagForCoding, type Metadata, Representation } from './representation.ts';
+import { mayBePage, segmentOf } from './path.ts';
+import { etagForCoding, type HeaderList, type Metadata, Representation } from './representation.ts';
 import { isNotFoundError, isPermissionError, isStaleError } from './root.ts';
+import type { AddedHeaders, Rules } from './rules.ts';
+import { untrustedFile } from './untrusted.ts';
 import { findVariants } from './variants.ts';
 import {
   etagOfVersion,
@@ -45,6 +48,8 @@ export interface LoadOptions {
   readonly compressor?: Compressor | undefined;
   /** Changes HTML files while they are served. */
   readonly pages?: Pages | undefined;
+  /** Adds headers by path. */
+  readonly rules?: Rules | undefined;
   /** Whether the whole body is needed, whatever its size. */
   readonly needsBody?: boolean;
 }
@@ -118,40 +123,70 @@ interface Parts {
 async function assemble(parts: Parts): Promise<LoadedFile> {
   const { files, found, file, snapshot, settings, options } = parts;
   const { path, filePath } = found;
-  const { realPath } = file;
-  const type = mediaTypeOf(path);
+  const languages = await findLanguages(files, filePath, settings);
+  const rules = options.rules?.headersFor(found.urlPath);
+  const untrusted = settings.untrusted ? untrustedFile(path) : undefined;
+  const type = untrusted?.type ?? rules?.type ?? mediaTypeOf(path);
   const content = await contentOf(parts);
   const { copies, page, size } = content;
   const { variants, dependencies } =
     settings.variants.length === 0 ? NO_VARIANTS : await findVariants(files, filePath, settings);
-  const cacheControl = settings.cacheControl(filePath);
+  const cacheControl = rules?.cacheControl ?? settings.cacheControl(filePath);
   const mayCompress = content.snapshot.contentEtag !== undefined && options.compressor?.accepts(type, size);
   const compressor = mayCompress === true ? options.compressor : undefined;
-  const vary = compressor === undefined && copies.length === 0 ? undefined : 'Accept-Encoding';
-  const { acceptRanges } = settings;
-  const common = { type, cacheControl, vary, acceptRanges, page: page?.headers };
+  const vary = joinVary(compressor !== undefined || copies.length > 0, rules?.vary);
+  const added = untrusted?.headers ?? addedHeaders(page, rules, languages.language);
+  const common = { type, cacheControl, vary, acceptRanges: settings.acceptRanges, added };
   const snapshots = [snapshot, ...copies.map((copy) => copy.snapshot)];
   // Depends on the version that was read, not on that of the first stat: the file may have been replaced in
   // between.
-  const shown = { path, realPath, snapshot: content.snapshot, coding: undefined };
+  const shown = { path, realPath: file.realPath, snapshot: content.snapshot, coding: undefined };
   const uncompressed = representationOf(shown, common, settings, size);
   return {
     kind: 'file',
-    dependencies: [...found.dependencies, uncompressed, ...content.dependencies, ...dependencies],
+    dependencies: [
+      found.dependencies,
+      uncompressed,
+      content.dependencies,
+      dependencies,
+      languages.dependencies,
+    ].flat(),
     uncompressed,
     page: page?.page,
-    watched: page?.page,
+    watched: rules === undefined ? page?.page : bothOf(rules, page?.page),
     variants,
+    languages: languages.paths,
     createdCodings: compressor && createdCodingsOf(parts, content, uncompressed, compressor),
     precompressed:
       copies.length === 0 ? NONE : copies.map((copy) => representationOf(copy, common, settings)),
     stats: snapshot.stats,
-    isRacilyClean:
-      snapshots.some((read) => read.isRacilyClean) ||
-      content.dependencies.some(({ version }) => version !== undefined && isRacilyClean(version, Date.now())),
-    changedAt: Math.max(...snapshots.map(({ version }) => Number(version.ctimeNs / 1_000_000n))),
+    isRacilyClean: snapshots.some((read) => read.isRacilyClean) || content.dependencies.some(isRecent),
+    changedAt: Math.max(...snapshots.map(changedAt)),
   };
 }
+
+const changedAt = ({ version }: Snapshot): number => Number(version.ctimeNs / 1_000_000n);
+
+const isRecent = ({ version }: Dependency): boolean =>
+  version !== undefined && isRacilyClean(version, Date.now());
+
+const joinVary = (isCoded: boolean, added: string | undefined): string | undefined =>
+  isCoded && added !== undefined ? `Accept-Encoding, ${added}` : isCoded ? 'Accept-Encoding' : added;
+
+function addedHeaders(
+  page: RenderedPage | undefined,
+  rules: AddedHeaders | undefined,
+  language: string | undefined,
+): HeaderList | undefined {
+  const headers = page === undefined ? rules?.headers : page.page.headersWith(page.headers, rules?.headers);
+  return language === undefined ? headers : [...(headers ?? []), 'Content-Language', language];
+}
+
+type Watched = LoadedFile['watched'];
+
+const bothOf = (a: NonNullable<Watched>, b: Watched): Watched => ({
+  isCurrent: () => a.isCurrent() && b?.isCurrent() !== false,
+});
 
 /** What a file is sent as: its bytes with their copies, or the page that is made of them. */
 interface Content {
@@ -171,7 +206,7 @@ async function contentOf(parts: Parts): Promise<Content> {
     const size = Number(snapshot.version.size);
     return { snapshot, size, dependencies: copies.dependencies, copies: copies.files, page: undefined };
   }
-  const page = await pages.render(found.filePath, snapshot.body);
+  const page = await pages.render(found.filePath, snapshot.body, settings.urls && found.urlPath);
   const { body, etag: contentEtag, dependencies } = page;
   const etag = settings.etag === 'none' ? undefined : contentEtag;
   // The time of the file does not change with the page. Its compressed copies are not copies of the page.
@@ -185,9 +220,9 @@ function representationOf(
   settings: StaticSettings,
   size: number = Number(version.size),
 ): Representation {
-  const { type, cacheControl, vary, acceptRanges, page } = common;
+  const { type, cacheControl, vary, acceptRanges, added } = common;
   return new Representation(
-    { coding, type, size, cacheControl, vary, acceptRanges, page },
+    { coding, type, size, cacheControl, vary, acceptRanges, added },
     { path, realPath, version, body },
     {
       tag: etag && etagForCoding(etag, coding),
@@ -203,6 +238,7 @@ interface FoundFile {
   readonly path: string;
   /** The path below the root, with slashes: for `/dir/` it is `/dir/index.html`. */
   readonly filePath: string;
+  readonly urlPath: string;
   readonly version: FileVersion;
   /**
    * Paths that were tried before and do not lead to a file. When one of them changes, the URL path may lead
@@ -216,7 +252,7 @@ async function findFile(
   files: Files,
   urlPath: string,
   settings: StaticSettings,
-): Promise<FoundFile | { readonly kind: 'directory' } | NotFound> {
+): Promise<FoundFile | { readonly kind: 'directory' } | Moved | NotFound> {
   const dependencies: Dependency[] = [];
   let isDirectory = false;
   let reason = 'no such file';
@@ -226,7 +262,11 @@ async function findFile(
     const found = await files.stat(path, (error) => {
       lastError = error;
     });
-    if (found?.kind === 'file') return { kind: 'file', path, filePath, version: found.version, dependencies };
+    if (found?.kind === 'file') {
+      const to = await urlPathOf(files, filePath, urlPath, settings, dependencies);
+      if (to !== urlPath) return { kind: 'moved', to };
+      return { kind: 'file', path, filePath, urlPath, version: found.version, dependencies };
+    }
     dependencies.push({ path, version: found?.version });
     if (found === undefined) continue;
     reason = 'not a regular file';
@@ -242,9 +282,64 @@ async function findFile(
 
 /** Returns the paths to try for a URL path, in order. */
 function candidatesFor(urlPath: string, settings: StaticSettings): readonly string[] {
-  if (urlPath.endsWith('/')) return settings.index.map((name) => urlPath + name);
-  if (settings.extensions.length === 0 || !mayBePage(urlPath)) return [urlPath];
-  return [urlPath, ...settings.extensions.map((extension) => urlPath + extension)];
+  const { index, extensions, urls } = settings;
+  const isFolder = urlPath.endsWith('/');
+  const path = isFolder ? urlPath.slice(0, -1) : urlPath;
+  const ofFolder = index.map((name) => `${path}/${name}`);
+  if (isFolder && (urls === undefined || !mayBePage(path) || path === '')) return ofFolder;
+  if (!isFolder && (extensions.length === 0 || !mayBePage(path))) return [urlPath];
+  const pages = extensions.map((extension) => path + extension);
+  if (isFolder) return [...ofFolder, ...pages];
+  return urls === undefined ? [urlPath, ...pages] : [urlPath, ...pages, ...ofFolder];
+}
+
+/** A file that has another URL path, with the option `urls`. */
+export interface Moved {
+  readonly kind: 'moved';
+  readonly to: string;
+}
+
+/**
+ * The one URL path of a file with the option `urls`: that with or without a slash, unless another page has it. Adds the paths
+ * whose stat decided.
+ *
+ * @param urlPath - the path that has led to the file
+ */
+async function urlPathOf(
+  files: Files,
+  filePath: string,
+  urlPath: string,
+  settings: StaticSettings,
+  dependencies: Dependency[],
+): Promise<string> {
+  const { urls, index } = settings;
+  if (urls === undefined) return urlPath;
+  const name = segmentOf(filePath);
+  const stem = index.includes(name) ? filePath.slice(0, -name.length - 1) : filePath.replace(/\.html$/, '');
+  if (stem === filePath) return urlPath.endsWith('/') ? filePath : urlPath;
+  const choices = urls === 'slash' ? [`${stem}/`, stem] : [stem, `${stem}/`];
+  for (const choice of stem === '' ? ['/'] : choices) {
+    if (choice === urlPath || (await leadsTo(files, choice, filePath, settings, dependencies))) return choice;
+  }
+  return filePath;
+}
+
+/** Whether a file is the first of those that a URL path may lead to. */
+async function leadsTo(
+  files: Files,
+  urlPath: string,
+  filePath: string,
+  settings: StaticSettings,
+  dependencies: Dependency[],
+): Promise<boolean> {
+  for (const candidate of candidatesFor(urlPath, settings)) {
+    if (candidate === filePath) return true;
+    const path = files.pathOf(candidate);
+    const found = await files.stat(path);
+    dependencies.push({ path, version: found?.version });
+    if (found?.kind === 'file') return false;
+  }
+  return false;
 }
 
 /** Whether a folder has an index file. Skips the check if no extension can lead to another file. */

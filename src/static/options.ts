@@ -8,9 +8,11 @@ import type {
   PagePolicyOptions,
   PagesOptions,
   Precompressed,
+  RootsOptions,
   StaticCacheOptions,
   StaticFilesOptions,
   Variant,
+  VariantsOptions,
 } from '../../types/static.ts';
 import {
   assertCalled,
@@ -25,11 +27,13 @@ import {
   isObject,
   isOneOf,
   isPath,
+  isPathOrUrl,
   isString,
   type OptionScope,
   oneOf,
   optionalFunction,
   optionError,
+  positive,
   type Rules,
   resolveOptions,
   rule,
@@ -39,6 +43,8 @@ import {
 } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { needsScriptHashes } from './policy.ts';
+import { resolveSigned, type SignedSettings } from './signed.ts';
+import { assertNoPages } from './untrusted.ts';
 
 // The names that build tools give to files with a hash of their content. A file that a pattern misses is revalidated, and one
 // that it takes wrongly would be stale for a year: so a hash has to look like one, and not like a word or a date.
@@ -197,12 +203,16 @@ export interface CacheSettings {
 
 /** Options whose default is not a value. */
 type WithoutDefault =
+  | 'signed'
   | 'keep'
+  | 'rules'
+  | 'roots'
   | 'pages'
   | 'html'
   | 'index'
   | 'fallback'
   | 'notFound'
+  | 'urls'
   | 'maxAge'
   | 'cache'
   | 'setHeaders';
@@ -217,6 +227,9 @@ const isFileName = (value: unknown): boolean => isString(value) && /^[^/\\\0]+$/
 const isFileNames = isListOf(isFileName);
 const isRelativePath = (value: unknown): boolean =>
   isString(value) && value !== '' && !value.split(/[/\\]/).includes('..');
+const ACCEPTED_PAGE = "the path of a file below the root directory, or 'nearest'";
+const isVariants = isListOf(isOneOf(...VARIANTS));
+const ACCEPTED_VARIANTS = "a list of 'md', 'avif', 'webp'";
 const isCodingList = isListOf(isOneOf(...CODINGS));
 
 const RULES: Rules<ResolvedOptions> = {
@@ -226,13 +239,16 @@ const RULES: Rules<ResolvedOptions> = {
     isEither(isFileName, isFileNames, isOneOf(false)),
     'a file name, a list of file names, or false',
   ),
-  fallback: rule(undefined, isRelativePath, 'the path of a file below the root directory'),
+  fallback: rule(undefined, isRelativePath, ACCEPTED_PAGE),
   cleanUrls: flag(false),
-  notFound: rule(undefined, isRelativePath, 'the path of a file below the root directory'),
+  urls: rule(undefined, isOneOf('no-slash', 'slash'), "'no-slash' or 'slash'"),
+  notFound: rule(undefined, isRelativePath, ACCEPTED_PAGE),
   fallthrough: flag(true),
   dotfiles: oneOf('ignore', 'deny', 'allow'),
   missing: oneOf('throw', 'allow'),
   symlinks: oneOf('inside', 'follow'),
+  untrusted: flag(false),
+  signed: rule(undefined, isObject, 'an object with keys'),
   etag: oneOf('content', 'stat', true, false),
   lastModified: flag(true),
   acceptRanges: flag(true),
@@ -262,7 +278,13 @@ const RULES: Rules<ResolvedOptions> = {
   pages: rule(undefined, isObject, 'an object with config, csp or integrity'),
   listing: flag(false),
   keep: rule(undefined, isObject, 'an object with directory, days or maxBytes'),
-  variants: rule<readonly Variant[]>([], isListOf(isOneOf(...VARIANTS)), "a list of 'md', 'avif', 'webp'"),
+  rules: rule(undefined, isEither(isBoolean, isObject), 'a boolean, or an object with redirects or headers'),
+  roots: rule(undefined, isObject, 'an object with parent or max'),
+  variants: rule<readonly Variant[] | VariantsOptions>(
+    [],
+    isEither(isVariants, isObject),
+    `${ACCEPTED_VARIANTS}, or an object`,
+  ),
   cache: rule(undefined, isEither(isOneOf(false), isObject), 'false, or an object'),
   setHeaders: optionalFunction(),
 };
@@ -332,6 +354,66 @@ function resolveKeepOptions(given: KeepOptions | undefined, hasImmutable: boolea
   return { directory: resolve(directory), days, maxBytes };
 }
 
+const VARIANTS_SCOPE = { ...STATIC_OPTIONS, page: 'static-sites', within: 'variants' };
+// A tag such as `de` or `pt-BR`, which is the name of a folder.
+const isLanguage = (value: unknown): boolean =>
+  isString(value) && /^[a-z]{1,8}(?:-[a-z\d]{1,8})*$/i.test(value);
+const isCookieName = (value: unknown): boolean => isString(value) && /^[\w!#$%&'*+.^`|~-]+$/.test(value);
+
+const VARIANTS_RULES: Rules<{
+  formats: readonly Variant[];
+  language: readonly string[];
+  cookie: string | undefined;
+}> = {
+  formats: rule<readonly Variant[]>([], isVariants, ACCEPTED_VARIANTS),
+  language: rule<readonly string[]>([], isListOf(isLanguage), "a list of languages such as ['en', 'pt-BR']"),
+  cookie: rule<string | undefined>(undefined, isCookieName, 'the name of a cookie'),
+};
+
+function resolveVariants(
+  given: readonly Variant[] | VariantsOptions,
+): Pick<StaticSettings, 'variants' | 'languages' | 'languageCookie'> {
+  const options = isVariants(given) ? { formats: given } : given;
+  const { formats, language, cookie } = resolveOptions(VARIANTS_SCOPE, options, VARIANTS_RULES);
+  return { variants: formats, languages: language, languageCookie: cookie };
+}
+
+/** The texts of the option `rules`. */
+export interface RuleTexts {
+  readonly redirects: string;
+  readonly headers: string;
+}
+
+export const RULES_SCOPE: OptionScope = { ...STATIC_OPTIONS, page: 'static-rules', within: 'rules' };
+const RULE_TEXTS: Rules<RuleTexts> = {
+  redirects: rule('', isString, 'lines as those of a file _redirects'),
+  headers: rule('', isString, 'lines as those of a file _headers'),
+};
+
+function resolveRuleOptions(given: StaticFilesOptions['rules']): true | RuleTexts | undefined {
+  if (given === undefined || given === false) return undefined;
+  return given === true ? true : resolveOptions(RULES_SCOPE, given, RULE_TEXTS);
+}
+
+/** The option `roots` after checks. */
+export interface RootsSettings {
+  readonly parent: string | URL;
+  readonly max: number;
+}
+
+const ROOTS_SCOPE = { ...STATIC_OPTIONS, page: 'static-sites', within: 'roots' };
+const ROOTS_RULES: Rules<Omit<RootsSettings, 'parent'> & { readonly parent: string | URL | undefined }> = {
+  parent: rule<string | URL | undefined>(undefined, isPathOrUrl, 'the path of a directory'),
+  max: positive(100),
+};
+
+function resolveRootsOptions(given: RootsOptions | undefined): RootsSettings | undefined {
+  if (given === undefined) return undefined;
+  const { parent, max } = resolveOptions(ROOTS_SCOPE, given, ROOTS_RULES);
+  if (parent === undefined) throw wrongOption(ROOTS_SCOPE, 'parent', parent, 'the path of a directory');
+  return { parent, max };
+}
+
 /** The option `pages` after checks. */
 export interface PageSettings {
   readonly config: (() => unknown) | undefined;
@@ -340,7 +422,9 @@ export interface PageSettings {
 }
 
 /** The option `pages.csp` after checks. */
-type PolicySettings = Required<WithDefaults<PagePolicyOptions>>;
+type PolicySettings = Required<WithDefaults<Omit<PagePolicyOptions, 'reportTo'>>> & {
+  readonly reportTo: string | undefined;
+};
 type ResolvedPages = Omit<PageSettings, 'csp'> & { readonly csp: boolean | string | PagePolicyOptions };
 
 const OWN_FILES =
@@ -359,9 +443,17 @@ const PAGE_RULES: Rules<ResolvedPages> = {
   integrity: flag(false),
 };
 
+const isReportUrl = (value: unknown): boolean =>
+  isString(value) && /^(?:\/(?!\/)|https:\/\/)[^\s;,"\\]*$/.test(value);
+
 const POLICY_RULES: Rules<PolicySettings> = {
   policy: rule(OWN_FILES, isPolicy, ACCEPTED_POLICY),
   reportOnly: flag(false),
+  reportTo: rule<string | undefined>(
+    undefined,
+    isReportUrl,
+    "a path such as '/csp-reports', or an https: URL",
+  ),
   nonce: rule<PolicySettings['nonce']>(
     false,
     isEither(isBoolean, isFunction),
@@ -388,7 +480,11 @@ function resolvePagesOptions(given: PagesOptions | undefined): PageSettings | un
 function resolvePolicy(given: ResolvedPages['csp']): PolicySettings | undefined {
   if (given === false) return undefined;
   const options = given === true ? {} : isString(given) ? { policy: given } : given;
-  return resolveOptions({ ...PAGES_SCOPE, within: 'pages.csp' }, options, POLICY_RULES);
+  const resolved = resolveOptions({ ...PAGES_SCOPE, within: 'pages.csp' }, options, POLICY_RULES);
+  const { policy, reportTo } = resolved;
+  if (reportTo === undefined) return resolved;
+  // Firefox and Safari know one of both each.
+  return { ...resolved, policy: `${policy.replace(/;\s*$/, '')}; report-uri ${reportTo}; report-to csp` };
 }
 
 /** Replacements for options of serve-static, send and sirv, for error messages. */
@@ -403,27 +499,29 @@ const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
 
 /** Options that stay as they are. */
 type Unchanged =
-  | 'cleanUrls'
+  | 'urls'
   | 'redirect'
   | 'fallthrough'
   | 'dotfiles'
   | 'missing'
+  | 'untrusted'
   | 'lastModified'
   | 'acceptRanges'
   | 'listing'
-  | 'variants'
   | 'setHeaders';
 
 /** The options of `staticFiles` after checks, with defaults filled in. */
 export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged>> {
   readonly html: boolean;
+  readonly cleanUrls: boolean;
   /** File names to try for `dir/`; empty when `html` or the option `index` is false. */
   readonly index: readonly string[];
-  /** URL path of the fallback page, with a leading slash. */
+  /** URL path of the fallback page, with a leading slash; `nearest` for the index page of the nearest folder. */
   readonly fallback: string | undefined;
-  /** URL path of the page for 404 responses, with a leading slash. */
+  /** URL path of the page for 404 responses, with a leading slash; `nearest` for `404.html` of the nearest folder. */
   readonly notFound: string | undefined;
   readonly followSymlinks: boolean;
+  readonly signed: SignedSettings | undefined;
   readonly etag: 'content' | 'stat' | 'none';
   readonly cacheControl: FileCacheControl;
   /** The names that may have a hash although they are not immutable. */
@@ -432,8 +530,16 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   readonly extensions: readonly string[];
   readonly precompressed: readonly Precompressed[];
   readonly compress: CompressSettings | undefined;
+  /** The formats of the option `variants`. */
+  readonly variants: readonly Variant[];
+  /** The folders of languages, that of the default first. */
+  readonly languages: readonly string[];
+  readonly languageCookie: string | undefined;
   readonly pages: PageSettings | undefined;
   readonly keep: KeepSettings | undefined;
+  /** `true`: from the files of the directory. */
+  readonly rules: true | RuleTexts | undefined;
+  readonly roots: RootsSettings | undefined;
   readonly cache: CacheSettings;
   /** Whether to refuse names that Windows maps to another file or to a device. */
   readonly rejectWindowsNames: boolean;
@@ -449,24 +555,36 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
   const given = isBoolean(argument) ? { html: argument } : argument;
   assertCalled(STATIC_OPTIONS, given);
   const options = resolveOptions(STATIC_OPTIONS, given, RULES, REPLACED_OPTIONS);
-  const html = hasHtml(options);
+  if (options.untrusted) assertNoPages({ ...given });
+  if (options.urls !== undefined && !options.redirect)
+    throw optionError(
+      STATIC_OPTIONS,
+      'option "urls" redirects to the URL of a page, but "redirect" is false; remove one of them',
+    );
+  const cleanUrls = options.cleanUrls || options.urls !== undefined;
+  const html = cleanUrls || hasHtml(options);
   const named = [options.extensions || []].flat().map((extension) => `.${extension.replace(/^\./, '')}`);
   const cache = resolveCacheOptions(options.cache);
   const isLimited = options.cache !== false && options.cache?.maxFileBytes !== undefined;
   return {
     ...options,
     html,
+    cleanUrls,
     index: html ? [options.index ?? 'index.html'].flat().filter((name) => name !== false) : [],
     fallback: toUrlPath(options.fallback),
     notFound: toUrlPath(options.notFound),
+    signed: resolveSigned(STATIC_OPTIONS, options.signed),
     followSymlinks: options.symlinks === 'follow',
     etag: options.etag === false ? 'none' : options.etag === 'stat' ? 'stat' : 'content',
     cacheControl: cacheControlFor(options),
     possibleHashes: POSSIBLE_HASHES.get(options.cacheControl),
-    extensions: options.cleanUrls ? [...new Set(['.html', ...named])] : named,
+    extensions: cleanUrls ? [...new Set(['.html', ...named])] : named,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
     compress: resolveCompressOptions(options.compress),
+    ...resolveVariants(options.variants),
     pages: resolvePagesOptions(options.pages),
+    rules: resolveRuleOptions(options.rules),
+    roots: resolveRootsOptions(options.roots),
     keep: resolveKeepOptions(options.keep, mayBeImmutable(options)),
     cache,
     rejectWindowsNames: process.platform === 'win32',
@@ -475,14 +593,14 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
 }
 
 /** Whether directories are pages. */
-function hasHtml({ html, cleanUrls, listing, index, fallback, notFound }: ResolvedOptions): boolean {
+function hasHtml({ html, listing, index, fallback, notFound }: ResolvedOptions): boolean {
   if (listing && html === false)
     throw optionError(
       STATIC_OPTIONS,
       'option "listing" lists directories, but "html" is false; remove the option "html"',
     );
   const hasPages = [index, fallback, notFound].some((page) => page !== undefined);
-  return cleanUrls || listing || (html ?? hasPages);
+  return listing || (html ?? hasPages);
 }
 
 /** Whether the `Cache-Control` of some file may be immutable. */
@@ -492,7 +610,7 @@ function mayBeImmutable({ cacheControl, immutable }: ResolvedOptions): boolean {
 }
 
 function toUrlPath(path: string | undefined): string | undefined {
-  return path === undefined ? undefined : `/${path.replace(/^\.?\/+/, '')}`;
+  return path === undefined || path === 'nearest' ? path : `/${path.replace(/^\.?\/+/, '')}`;
 }
 
 function resolveCacheOptions(given: false | StaticCacheOptions | undefined): CacheSettings {

@@ -80,8 +80,11 @@ export class Pages {
     return mediaTypeOf(path).startsWith('text/html');
   }
 
-  /** @param filePath - the path below the root */
-  async render(filePath: string, bytes: Buffer): Promise<RenderedPage> {
+  /**
+   * @param filePath - the path below the root
+   * @param urlPath - what its URLs are relative to
+   */
+  async render(filePath: string, bytes: Buffer, urlPath: string = filePath): Promise<RenderedPage> {
     const text = bytes.toString('utf8');
     const config = this.#configText();
     const parsed = await this.#parse(filePath, text, bytes);
@@ -96,8 +99,8 @@ export class Pages {
     const external: string[] = [];
     let modules: Readonly<Record<string, string>> = {};
     if (integrity) {
-      external.push(...(await this.#addIntegrity(filePath, parsed, edits, dependencies)));
-      modules = await this.#modulesOf(filePath, parsed, dependencies);
+      external.push(...(await this.#addIntegrity(urlPath, parsed, edits, dependencies)));
+      modules = await this.#modulesOf(urlPath, parsed, dependencies);
       external.push(...Object.values(modules).map((each) => `'${each}'`));
     }
     const nonce = !csp?.nonce ? '' : ` nonce="${this.placeholder}"`;
@@ -124,6 +127,7 @@ export class Pages {
     const headers: string[] = [];
     if (csp !== undefined)
       headers.push(POLICY_HEADERS[csp.reportOnly ? 1 : 0], extendPolicy(csp.policy, sources));
+    if (csp?.reportTo !== undefined) headers.push('Reporting-Endpoints', `csp="${csp.reportTo}"`);
     if (integrity) headers.push('Integrity-Policy', 'blocked-destinations=(script)');
     return headers;
   }
@@ -368,6 +372,24 @@ export class Page {
     }
   }
 
+  /** The headers of the page with those of the option `rules`, whose names are in lower case: their policies are extended. */
+  headersWith(own: HeaderList, added: HeaderList = [], sources: InlineSources = this.#sources): HeaderList {
+    const headers: string[] = [];
+    const names = new Set<string>();
+    for (let i = 0; i < added.length; i += 2) {
+      const [name = '', value = ''] = added.slice(i, i + 2);
+      if (name !== name.toLowerCase()) continue;
+      const isPolicy = POLICY_HEADERS.some((each) => each.toLowerCase() === name);
+      headers.push(name, isPolicy ? extendPolicy(value, sources) : value);
+      names.add(name);
+    }
+    for (let i = 0; i < own.length; i += 2) {
+      const [name = '', value = ''] = own.slice(i, i + 2);
+      if (!names.has(name.toLowerCase())) headers.push(name, value);
+    }
+    return headers;
+  }
+
   /** Sends the page with a new nonce. Such a response has no validators, and no cache may store it. */
   sendWithNonce({ req, res, status }: FileRequest, { body, metadata }: Representation): void {
     const nonce = this.#nonceFor(req, res);
@@ -376,7 +398,8 @@ export class Page {
     const sources = { scripts: source, external: [], styles: source };
     this.extendPolicies(res, sources);
     const headers: Headers = { 'Cache-Control': 'no-store' };
-    const own = ['Content-Type', metadata.type, ...this.#pages.headersFor(sources)];
+    const all = this.headersWith(this.#pages.headersFor(sources), metadata.added, sources);
+    const own = ['Content-Type', metadata.type, ...all];
     for (let i = 0; i < own.length; i += 2) {
       if (!res.hasHeader(own[i] as string)) headers[own[i] as string] = own[i + 1] as string;
     }

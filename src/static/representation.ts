@@ -14,8 +14,8 @@ export interface Metadata {
   /** The value of `Vary`, when the URL has several representations. */
   readonly vary: string | undefined;
   readonly acceptRanges: boolean;
-  /** The headers of the option `pages`; undefined for a file that it does not change. */
-  readonly page?: HeaderList | undefined;
+  /** The headers of the options `pages`, `rules` and `untrusted`; undefined without them. */
+  readonly added?: HeaderList | undefined;
 }
 
 /** One representation. Its headers are built for each response: prebuilt ones would take 400 bytes per file. */
@@ -79,7 +79,7 @@ export class Representation implements Validators {
       headers.push('Last-Modified', this.#lastModified);
     if (vary !== undefined) headers.push('Vary', vary);
     if (acceptRanges) headers.push('Accept-Ranges', 'bytes');
-    if (this.metadata.page !== undefined) headers.push(...this.metadata.page);
+    if (this.metadata.added !== undefined) headers.push(...this.metadata.added);
     // Browsers must not sniff the type: text that a user uploaded could otherwise run as a script.
     headers.push('X-Content-Type-Options', 'nosniff');
   }

@@ -11,6 +11,7 @@ import {
   toError,
   writeReply,
 } from '../http/reply.ts';
+import { pathOf } from '../http/routing.ts';
 import { isObject } from '../options/rules.ts';
 import type { StaticSettings } from './options.ts';
 import { requestedPath, segmentOf } from './path.ts';
@@ -99,14 +100,54 @@ const SAFE_QUERY = /^\?[\x21-\x7e]*$/;
  * segment, so it cannot lead to another host, whatever the request line contains.
  */
 export function redirectToSlash(request: Pick<RequestTriple, 'req' | 'res'>): boolean {
-  const { url = '', originalUrl = url } = request.req;
   const segment = segmentOf(requestedPath(request.req));
   if (/^\.{0,2}$/.test(segment)) return false;
-  const query = originalUrl.includes('?') ? originalUrl.slice(originalUrl.indexOf('?')) : '';
-  const location = `./${encodeURIComponent(segment)}/${SAFE_QUERY.test(query) ? query : ''}`;
-  sendStatus(request, 301, { Location: location });
+  sendStatus(request, 301, { Location: `./${encodeURIComponent(segment)}/${queryOf(request.req)}` });
   return true;
 }
+
+/** The query that the client sent, with its question mark; empty if it is none that a header can have. */
+function queryOf({ url = '', originalUrl = url }: ConnectRequest): string {
+  const query = originalUrl.includes('?') ? originalUrl.slice(originalUrl.indexOf('?')) : '';
+  return SAFE_QUERY.test(query) ? query : '';
+}
+
+// Folders of a path that a redirect leads out of: a longer reference could exceed the limits of clients.
+const MAX_LEVELS = 64;
+
+/**
+ * A reference from the requested path to a path below the mount. It is relative, so that it is right behind every proxy and leads
+ * to no other host. Undefined if middleware has given the request another path.
+ */
+export function referenceTo(
+  target: string,
+  { url = '', originalUrl = url }: ConnectRequest,
+): string | undefined {
+  const below = pathOf(url);
+  const levels = below.split('/').length - 2;
+  if (!pathOf(originalUrl).endsWith(below) || levels < 0 || levels > MAX_LEVELS) return undefined;
+  return (levels === 0 ? './' : '../'.repeat(levels)) + target.slice(1);
+}
+
+/**
+ * Redirects to a URL, or to an encoded path below the mount; false if that cannot be named. A browser must ask again: it would
+ * keep the redirect after the site has turned it around.
+ */
+export function redirectTo(
+  request: Pick<RequestTriple, 'req' | 'res'>,
+  { to, status, hasQuery = false }: { to: string; status: number; hasQuery?: boolean },
+): boolean {
+  const reference = to.startsWith('/') ? referenceTo(to, request.req) : to;
+  if (reference === undefined) return false;
+  const [, target = '', fragment = ''] = /^([^#]*)(.*)$/.exec(reference) ?? [];
+  const location = `${target}${hasQuery ? '' : queryOf(request.req)}${fragment}`;
+  sendStatus(request, status, { Location: location, 'Cache-Control': 'no-cache' });
+  return true;
+}
+
+/** Redirects to another path below the mount, with the query of the request. */
+export const redirectBelowMount = (request: Pick<RequestTriple, 'req' | 'res'>, urlPath: string): boolean =>
+  redirectTo(request, { to: urlPath.split('/').map(encodeURIComponent).join('/'), status: 308 });
 
 /** Responds with a status and its name as the body, which contains nothing from the request. */
 export function sendStatus(

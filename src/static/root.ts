@@ -72,7 +72,7 @@ function isPath(dir: unknown): dir is string | URL {
 export function assertPages(root: RootDirectory, pages: Pick<StaticSettings, 'fallback' | 'notFound'>): void {
   for (const name of ['fallback', 'notFound'] as const) {
     const page = pages[name];
-    if (page === undefined || statOf(root.pathOf(page))?.isFile() === true) continue;
+    if (page === undefined || page === 'nearest' || statOf(root.pathOf(page))?.isFile() === true) continue;
     const message = `option "${name}" is ${formatValue(page.slice(1))}, which is not a file in ${root.path}; create it before the call, for example with the build of your front end, and pass its path below this directory`;
     throw optionError(STATIC_OPTIONS, message);
   }
@@ -233,7 +233,7 @@ export function joinUrlPath(directory: string, urlPath: string, separator: strin
 }
 
 /** Appends a separator, except to the root of the file system, which ends with one. */
-function withSeparator(directory: string, separator: string = sep): string {
+export function withSeparator(directory: string, separator: string = sep): string {
   return directory.endsWith(separator) ? directory : directory + separator;
 }
 

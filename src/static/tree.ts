@@ -20,6 +20,7 @@ export interface TreeEntry {
  */
 export const isReachable = (folder: string, name: string, settings: StaticSettings): boolean =>
   isServedName(name, settings) &&
+  !(settings.rules === true && /^\/_(?:redirects|headers)$/.test(folder + name)) &&
   !/\p{Surrogate}/u.test(name) &&
   (settings.dotfiles === 'allow' || !hasDotSegment(folder + name));
 
@@ -58,4 +59,15 @@ export async function* walkFiles(
   }
   if (depth === MAX_DEPTH) return;
   for (const each of folders) yield* walkFiles(files, settings, each, depth + 1);
+}
+
+/** Finds the folders above a path that exist, from the nearest one up to the root. A slash ends each of them. */
+export async function existingFolders(files: Files, urlPath: string): Promise<readonly string[]> {
+  const folders = ['/'];
+  for (let end = urlPath.indexOf('/', 1); end > 0; end = urlPath.indexOf('/', end + 1)) {
+    const found = await files.stat(files.pathOf(urlPath.slice(0, end)));
+    if (found?.kind !== 'directory') break;
+    folders.unshift(urlPath.slice(0, end + 1));
+  }
+  return folders;
 }

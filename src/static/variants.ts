@@ -72,7 +72,7 @@ function mayBeServed(path: string, settings: StaticSettings): boolean {
 }
 
 /** Whether a file can be opened, and is not outside the root. */
-async function isServed(
+export async function isServed(
   files: Files,
   { path, version }: Dependency,
   settings: StaticSettings,

@@ -10,12 +10,14 @@ import { graphqlHTTP, Method } from '../../middleware/graphql.ts';
 import { inspect } from '../../middleware/inspect.ts';
 import { EspalierInstrumentation } from '../../middleware/otel.ts';
 import { migration, postgres } from '../../middleware/postgres.ts';
-import { createPubSub, filter, map, merge } from '../../middleware/pubsub.ts';
+import { presence } from '../../middleware/presence.ts';
+import { createPubSub, filter, latest, map, merge } from '../../middleware/pubsub.ts';
 import { createServer } from '../../middleware/server.ts';
 import { memoryFiles } from '../../middleware/sources.ts';
-import { staticFiles } from '../../middleware/static.ts';
+import { signUrl, staticFiles } from '../../middleware/static.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { inject, subscribe } from '../../middleware/testing.ts';
+import { receiveFiles } from '../../middleware/uploads.ts';
 import { REPLACED_OPTIONS } from '../../src/graphql/options.ts';
 import { REPLACED_OPTIONS as REPLACED_SOCKET_OPTIONS } from '../../src/live/options.ts';
 import { makeFolder } from '../kit.ts';
@@ -77,6 +79,15 @@ const sockets = optionsOf(attachSubscriptions, http.createServer(), handler);
 const targets = optionsOf(attachSubscriptions, http.createServer());
 const server = optionsOf(createServer, express());
 const events = createPubSub();
+const room = presence(events);
+const done = async () => undefined;
+const transportOf = () => ({
+  open: empty,
+  publish: done,
+  subscribe: done,
+  unsubscribe: empty,
+  close: done,
+});
 const pool = {
   query: async () => ({ rows: [] }),
   connect: () => Promise.reject(new Error()),
@@ -141,6 +152,32 @@ const FAMILIES = {
     ...files({ maxAge: '1 fortnight' }, { maxAge: 'soon' }, { maxAge: Number.NaN }, { maxAge: new Date(0) }),
     ...files({ maxAge: true }, { maxAge: Symbol('age') }, { maxAge: Object.create(null) }),
     ...files({ dotfiles: 'show' }, { symlinks: true }, { fallthrough: 0 }, { redirect: null }),
+    ...files({ urls: 'noslash' }, { urls: true }, { urls: 'slash', redirect: false }),
+    ...files({ rules: 'all' }, { rules: { redirect: '' } }, { rules: { redirects: ['/a /b'] } }),
+    ...files(
+      { rules: { redirects: '\n/a' } },
+      { rules: { redirects: '/a /b 410' } },
+      { rules: { redirects: 'a /b' } },
+    ),
+    ...files({ rules: { redirects: '/a //b' } }, { rules: { redirects: '/a https://b.example:x/' } }),
+    ...files({ rules: { redirects: '/a https://b.example/ 200' } }, { rules: { redirects: '/a /:b' } }),
+    ...files({ rules: { redirects: '/a x /b' } }, { rules: { redirects: '/x-:a /b' } }),
+    ...files({ rules: { redirects: '/a /b 301 Country=de' } }, { rules: { headers: '  X-A: b' } }),
+    ...files({ rules: { headers: '/*\n  no header' } }, { rules: { headers: '/*\n  ETag: "a"' } }),
+    ...files({ roots: { parent: 'pages' } }, { variants: ['gif'] }, { variants: { languages: ['en'] } }),
+    ...files(
+      { variants: { language: 'en' } },
+      { variants: { language: ['../en'] } },
+      { variants: { cookie: 'a=b' } },
+    ),
+    ...files({ pages: { csp: { reportTo: 'reports' } } }, { pages: { csp: { reportTo: '//host/x' } } }),
+    ...calls(
+      staticFiles,
+      [empty],
+      [empty, { roots: {} }],
+      [empty, { roots: { parent: join(folder, 'none') } }],
+    ),
+    ...calls(staticFiles, [empty, { roots: { parent: folder, max: 0 } }], [empty, { roots: folder }]),
     ...files({ etag: 'weak' }, { etag: 0 }, { acceptRanges: 1 }, { lastModified: null }),
     ...files({ precompressed: 'br' }, { precompressed: ['brotli'] }, { immutable: 'assets/**' }),
     ...files({ index: 'a/b' }, { index: '' }, { index: true }, { index: 42 }, { index: null }),
@@ -215,6 +252,62 @@ const FAMILIES = {
       { sse: true },
     ),
     ...api({ validate: empty }, { parse: empty }, { responseCaching: true }),
+  ],
+  'the options of receiveFiles, files of users and signed links': [
+    ...each(receiveFiles, { files: 1 }, { files: { photo: '1' } }, { file: 1 }, { maxFields: -1 }),
+    ...each(
+      receiveFiles,
+      { storage: 'disk' },
+      { discard: () => {} },
+      { discard: () => {}, storage: 'spool' },
+    ),
+    ...each(
+      receiveFiles,
+      { accept: [] },
+      { accept: ['text/csv'] },
+      { accept: ['*/*'] },
+      { accept: 'image/*' },
+    ),
+    ...each(
+      receiveFiles,
+      { dest: 'uploads/' },
+      { limits: {} },
+      { fileFilter: () => {} },
+      { streaming: true },
+    ),
+    ...each(receiveFiles, { tempDir: '/none' }, { maxFileSize: 1 }, { onRefused: true }, null, 5),
+    ...each(
+      (options: object) => staticFiles(folder, { untrusted: true, ...options }),
+      { html: true },
+      { listing: true },
+      { fallback: 'index.html' },
+      { untrusted: 'yes' },
+    ),
+    ...each(
+      (signed: never) => staticFiles(folder, { signed }),
+      true,
+      {},
+      { keys: 'short' },
+      { keys: [] },
+      { key: 'x'.repeat(32) },
+    ),
+    ...each(
+      (path: string, more: object) => signUrl(path, { keys: 'x'.repeat(32), expiresIn: '1m', ...more }),
+      'a.txt',
+      '/../a.txt',
+      '/a//b',
+      '/a\\b',
+      5,
+    ),
+    ...each(
+      (more: object) => signUrl('/a.txt', { keys: 'x'.repeat(32), expiresIn: '1m', ...more }),
+      { expiresIn: 0 },
+      { expiresIn: 'soon' },
+      { expiresIn: undefined },
+      { keys: undefined },
+      { method: 'POST' },
+      { ip: 5 },
+    ),
   ],
   'the options uploads, graphiql, documents and cursors': [
     ...uploads(true, false, { maxFileBytes: '5 megabytes' }, { maxFileBytes: -1 }, { maxFileBytes: 1.5 }),
@@ -373,6 +466,15 @@ const FAMILIES = {
     ...calls(filter, [() => events.subscribe('tick'), () => true]),
     ...calls(map, [events.subscribe('tick')], [Promise.resolve(), () => 1]),
     ...calls(merge, [[events.subscribe('tick')]]),
+    ...calls(latest, [events.subscribe('tick'), 'soon'], [events.subscribe('tick'), 100, 'id']),
+  ],
+  'the arguments and options of presence': [
+    ...calls(presence, [], [{ redis: 'redis://localhost' }], [createPubSub({ transport: transportOf() })]),
+    ...optionsOf(presence, events)({ tll: '30s' }, { ttl: 0 }, '30s'),
+    ...calls(room.join, [{ id: 'ada' }], ['photo', 'ada'], ['photo', { id: '' }], ['photo', { id: 1 }]),
+    ...calls(room.during, ['photo', { id: 'a\0' }, events.subscribe('tick')], ['photo', { id: 'ada' }]),
+    ...calls(room.members, []),
+    ...calls(room.changes, [], ['photo', { afer: 'cursor' }]),
   ],
   'the arguments of the functions for tests, and of EspalierInstrumentation': [
     ...each(inject, undefined, schema, 'http://localhost'),

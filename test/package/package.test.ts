@@ -11,6 +11,7 @@ const SUBPATHS = [
   'server',
   'pubsub',
   'sources',
+  'uploads',
   'testing',
   'otel',
   'inspect',
@@ -18,6 +19,7 @@ const SUBPATHS = [
   'auth',
   'mcp',
   'postgres',
+  'presence',
 ];
 const KIB = 1024;
 /**
@@ -30,15 +32,17 @@ const BUDGETS = {
   graphql: 960,
   subscriptions: 960,
   server: 128,
-  pubsub: 220,
+  pubsub: 232,
   sources: 360,
+  uploads: 160,
   testing: 150,
   otel: 128,
   inspect: 132,
   cache: 150,
   auth: 960,
   mcp: 1000,
-  postgres: 134,
+  postgres: 142,
+  presence: 150,
   client: 2,
 };
 
@@ -69,7 +73,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 describe('the tarball', () => {
   it('the tarball has the entries, their shared modules, their declarations and GraphiQL, and nothing else', () => {
     const names = ['index', ...SUBPATHS, 'client'];
-    const shared = ['http', 'static', 'server', 'graphql', 'cache', 'packages', 'pubsub'];
+    const shared = ['http', 'static', 'server', 'graphql', 'cache', 'packages', 'pubsub', 'streams'];
     const expected = ['mjs', 'cjs'].flatMap((extension) => [
       ...names.flatMap((name) => [`${name}.${extension}`, `${name}.d.${extension.replace('js', 'ts')}`]),
       ...shared.map((name) => `lib/${name}.${extension}`),
@@ -136,7 +140,7 @@ describe('the tarball', () => {
         [...importsOf(`${name}.${extension}`)].filter((specifier) => !specifier.startsWith('node:'));
       for (const name of ['index', 'graphql', 'subscriptions'])
         expect([name, packagesOf(name)]).toEqual([name, ['graphql']]);
-      for (const name of ['static', 'server', 'pubsub', 'testing', 'otel', 'inspect', 'postgres'])
+      for (const name of ['static', 'server', 'pubsub', 'testing', 'otel', 'inspect', 'postgres', 'uploads'])
         expect([name, packagesOf(name)]).toEqual([name, []]);
     },
   );
@@ -177,6 +181,7 @@ describe('the modules that are loaded before their first use', () => {
   it.each([
     ['static', ['lib/http.mjs', 'lib/packages.mjs', 'lib/static.mjs', 'static.mjs']],
     ['server', ['lib/http.mjs', 'lib/packages.mjs', 'lib/server.mjs', 'server.mjs']],
+    ['uploads', ['lib/http.mjs', 'lib/packages.mjs', 'lib/uploads.mjs', 'uploads.mjs']],
     ['inspect', ['inspect.mjs', 'lib/http.mjs', 'lib/packages.mjs']],
   ])('espalier/%s loads few files and no package when it is imported', (entry, files) => {
     expect([...importedBy(`${entry}.mjs`)].sort()).toEqual(files);

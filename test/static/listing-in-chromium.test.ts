@@ -1,5 +1,5 @@
 /** @tags once slow */
-import { mkdirSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import promises from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
@@ -82,6 +82,26 @@ describe('listing', () => {
     expect((await get(await start({ html: true }), '/')).text).toBe('passed on');
     expect(await namesAt(await start({ listing: true, dotfiles: 'allow' }), '/')).toContain('.env');
     expect(() => staticFiles(__dirname, { listing: true, html: false })).toThrow('remove the option "html"');
+  });
+
+  it('a listing has breadcrumbs from the mount, types, times in UTC, and an order by name, size or time', async () => {
+    const root = makeFolder({ 'd/e/a.png': 'aaa', 'd/e/b.txt': 'b', 'd/e/c.txt': 'cc', 'd/e/f/x': '' });
+    for (const [name, at] of [
+      ['a.png', 3],
+      ['b.txt', 9],
+      ['c.txt', 5],
+    ] as const)
+      utimesSync(join(root, 'd/e', name), 1e9 + at, 1e9 + at);
+    const port = await listen(express().use('/m', staticFiles(root, { listing: true })));
+    expect(await namesAt(port, '/m/d/e/?sort=size')).toEqual(['f', 'b.txt', 'c.txt', 'a.png']);
+    expect(await namesAt(port, '/m/d/e/?sort=-size')).toEqual(['f', 'a.png', 'c.txt', 'b.txt']);
+    expect(await namesAt(port, '/m/d/e/?a=b&sort=time')).toEqual(['f', 'a.png', 'c.txt', 'b.txt']);
+    expect(await namesAt(port, '/m/d/e/?sort=-name')).toEqual(['f', 'c.txt', 'b.txt', 'a.png']);
+    expect(await namesAt(port, '/m/d/e/?sort=constructor')).toEqual(['f', 'a.png', 'b.txt', 'c.txt']);
+    const { text } = await get(port, '/m/d/e/?sort=time');
+    const links = '<a href="../../"><bdi>/</bdi></a> <a href="../"><bdi>d</bdi></a> <bdi>e</bdi>';
+    for (const part of [links, 'href="?sort=-time"', 'href="?sort=name"', 'UTC', '<i>image/png</i>'])
+      expect(text).toContain(part);
   });
 
   it('a listing has at most 1000 entries, and many requests for it get the same answer', async () => {

@@ -31,6 +31,7 @@ export function loadedFile(
     page: undefined,
     watched: undefined,
     variants: undefined,
+    languages: undefined,
     precompressed: [],
     createdCodings: undefined,
     stats: undefined,

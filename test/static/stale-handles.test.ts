@@ -12,7 +12,7 @@ import { bare, get, listen, makeFolder } from './fixture.ts';
 /** The handler of `staticFiles` for a directory that is not on a local disk. */
 function serve(folder: string): RequestListener {
   const root = Object.assign(new RootDirectory(folder), { localDevice: undefined });
-  return bare(createHandler(root, resolveStaticOptions({})));
+  return bare(createHandler(root, resolveStaticOptions({})).handle);
 }
 
 /** Counts the file operations that this process gives to the thread pool. */

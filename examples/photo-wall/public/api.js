@@ -2,17 +2,27 @@
 
 const PHOTO = 'id url title width height addedAt';
 export const ADDED = `subscription Added { photoAdded { ${PHOTO} } }`;
+export const VISITORS = 'subscription Visitors($id: ID!) { visitors(id: $id) }';
 const PHOTOS = `query Photos($first: Int!, $before: ID) { photos(first: $first, before: $before) { ${PHOTO} } }`;
 const ADD = `mutation Add($file: Upload!) { addPhoto(file: $file) { ${PHOTO} } }`;
 
 /** The newest pictures, or those before a picture. */
 export async function photos(first, before) {
+  return (await query(PHOTOS, { first, before })).photos;
+}
+
+/** How many people look at the wall. */
+export async function countVisitors() {
+  return (await query('{ visitors }')).visitors;
+}
+
+async function query(query, variables) {
   const response = await fetch('/graphql', {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/json' },
-    body: JSON.stringify({ query: PHOTOS, variables: { first, before } }),
+    body: JSON.stringify({ query, variables }),
   });
-  return dataOf(response.status, await response.text()).photos;
+  return dataOf(response.status, await response.text());
 }
 
 /** Sends a file by the GraphQL multipart request specification. Resolves with the new picture. */

@@ -1,4 +1,4 @@
-import { ADDED, photos } from './api.js';
+import { ADDED, countVisitors, photos, VISITORS } from './api.js';
 import { follow } from './live.js';
 import { acceptPictures } from './uploads.js';
 import { openViewer } from './viewer.js';
@@ -94,6 +94,20 @@ follow(ADDED, {
     live.textContent = words[next];
     live.className = `live ${next === 'on' ? 'on' : 'off'}`;
   },
+});
+
+// All tabs of this browser are one visitor.
+const visitors = document.querySelector('#visitors');
+const id = localStorage.getItem('visitor') ?? Math.random().toString(36).slice(2);
+localStorage.setItem('visitor', id);
+function showVisitors(count) {
+  visitors.textContent = count === 1 ? 'Only you are here' : `${count} people are here`;
+}
+follow(VISITORS, {
+  variables: { id },
+  event: ({ visitors: count }) => showVisitors(count),
+  // The next event corrects a count that could not be queried.
+  refetch: () => void countVisitors().then(showVisitors, () => {}),
 });
 setInterval(() => {
   for (const time of document.querySelectorAll('time')) time.textContent = when(time.dateTime);

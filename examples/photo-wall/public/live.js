@@ -10,7 +10,7 @@ const MAX_WAIT = 15_000;
  * the missed events.
  * `state` is called with 'on', 'off' or 'refused'.
  */
-export function follow(query, { event, refetch, state }) {
+export function follow(query, { event, refetch, state = () => {}, variables }) {
   const client = createClient({
     url: new URL('/graphql', location.href.replace(/^http/, 'ws')).href,
     retryAttempts: Number.POSITIVE_INFINITY,
@@ -21,7 +21,7 @@ export function follow(query, { event, refetch, state }) {
 
   function subscribe() {
     resumable(client, { refetch }).subscribe(
-      { query },
+      { query, variables },
       {
         next: ({ data }) => data && event(data),
         // Errors of the operation are a list. Any other error means that the server refuses the connection.

@@ -1,0 +1,2 @@
+export { presence } from '../src/presence/room.ts';
+export type * from '../types/presence.ts';

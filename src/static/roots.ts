@@ -1,0 +1,160 @@
+import { realpath, stat } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
+import { resolve, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
+import type { RootChooser } from '../../types/static.ts';
+import { toError } from '../http/reply.ts';
+import { caught, isString, isThenable, optionError, settle, wrongReturnValue } from '../options/rules.ts';
+import { STATIC_OPTIONS } from '../options/scopes.ts';
+import { createHandler, type Shared, type StaticHandler, sharedBy } from './handler.ts';
+import type { RootsSettings, StaticSettings } from './options.ts';
+import { isServedName } from './path.ts';
+import { isFinished, type NotServed, passThrough, type RequestTriple } from './request.ts';
+import { isNotFoundError, RootDirectory, resolveRoot, withSeparator } from './root.ts';
+
+interface Folder {
+  readonly kind: 'folder';
+  readonly path: string;
+  readonly handler: StaticHandler;
+}
+
+/** What the function has chosen. */
+type Choice =
+  | Folder
+  | { readonly kind: 'failed'; readonly error: unknown }
+  | (NotServed & { readonly kind: 'none' });
+
+const NO_FOLDER: Choice = { kind: 'none', reason: 'the function has named no folder below roots.parent' };
+
+/**
+ * The folders that a function chooses for each request, each with a cache of its own below the limits of the middleware. The most
+ * recently used ones stay open; a folder that is gone, or that must make room, is let go.
+ */
+export class Roots implements StaticHandler {
+  readonly #choose: RootChooser;
+  readonly #parent: string;
+  readonly #max: number;
+  readonly #settings: StaticSettings;
+  readonly #shared: Shared;
+  /** By path, the least recently used one first. */
+  readonly #open = new Map<string, Folder>();
+  #isClosed = false;
+
+  constructor(choose: RootChooser, settings: StaticSettings) {
+    if (settings.keep !== undefined)
+      throw optionError(
+        STATIC_OPTIONS,
+        'option "keep" keeps the files of one directory, but a function chooses it; create a middleware for the directory',
+      );
+    const { parent, max } = assertRoots(settings.roots);
+    this.#choose = choose;
+    this.#parent = resolveRoot(parent, settings).path;
+    this.#max = max;
+    // A folder may appear before its pages, and after the call.
+    this.#settings = { ...settings, missing: 'allow' };
+    this.#shared = sharedBy(settings);
+  }
+
+  handle(req: ConnectRequest, res: ServerResponse, next: NextFunction): void {
+    const request = { req, res, next };
+    const choice = caught<Choice>(
+      () => settle(this.#choose(req), (given) => this.#folderAt(this.#pathOf(given))),
+      (error) => ({ kind: 'failed', error }),
+    );
+    if (isThenable(choice)) void choice.then((chosen) => this.#serve(request, chosen));
+    else this.#serve(request, choice);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const path of this.#open.keys()) this.#letGo(path);
+  }
+
+  /** The path of a folder below the parent; undefined for any other place, whatever the name was made of. */
+  #pathOf(given: unknown): string | undefined {
+    if (given === undefined) return undefined;
+    if (!isString(given) && !(given instanceof URL && given.protocol === 'file:'))
+      throw wrongReturnValue(STATIC_OPTIONS, 'dir', given, 'a path below roots.parent, or undefined');
+    const path = resolve(this.#parent, isString(given) ? given : fileURLToPath(given));
+    const above = withSeparator(this.#parent);
+    if (!path.startsWith(above)) return undefined;
+    const { dotfiles } = this.#settings;
+    const isServed = (name: string): boolean =>
+      isServedName(name, this.#settings) && (dotfiles === 'allow' || !name.startsWith('.'));
+    return path.slice(above.length).split(sep).every(isServed) ? path : undefined;
+  }
+
+  #folderAt(path: string | undefined): MaybePromise<Choice> {
+    const known = path === undefined ? NO_FOLDER : this.#use(path);
+    return known ?? this.#openFolder(String(path));
+  }
+
+  #serve(request: RequestTriple, choice: Choice): void {
+    const { req, res, next } = request;
+    if (isFinished(res)) return;
+    if (choice.kind === 'failed') next(toError(choice.error));
+    else if (choice.kind === 'none') passThrough(request, choice, this.#settings);
+    else
+      choice.handler.handle(req, res, (error) => {
+        // Nothing was found: perhaps because the folder is gone.
+        void this.#letGoIfMissing(choice.path);
+        next(error);
+      });
+  }
+
+  #use(path: string): Folder | undefined {
+    const folder = this.#open.get(path);
+    if (folder === undefined) return undefined;
+    this.#open.delete(path);
+    this.#open.set(path, folder);
+    return folder;
+  }
+
+  async #openFolder(path: string): Promise<Choice> {
+    if (!(await this.#isFolder(path)) || this.#isClosed) return NO_FOLDER;
+    // Another request may have opened it meanwhile.
+    const opened = this.#use(path);
+    if (opened !== undefined) return opened;
+    for (const other of this.#open.keys()) void this.#letGoIfMissing(other);
+    for (const oldest of this.#open.keys()) {
+      if (this.#open.size < this.#max) break;
+      this.#letGo(oldest);
+    }
+    const handler = createHandler(new RootDirectory(path), this.#settings, this.#shared);
+    const folder = { kind: 'folder', path, handler } as const;
+    this.#open.set(path, folder);
+    return folder;
+  }
+
+  /** Whether there is a folder, which a symbolic link may not place outside of the parent unless links are followed. */
+  async #isFolder(path: string): Promise<boolean> {
+    try {
+      if (!(await stat(path)).isDirectory()) return false;
+      const above = withSeparator(await realpath(this.#parent));
+      return this.#settings.followSymlinks || (await realpath(path)).startsWith(above);
+    } catch (error) {
+      if (isNotFoundError(error)) return false;
+      throw error;
+    }
+  }
+
+  async #letGoIfMissing(path: string): Promise<void> {
+    // A disk that cannot be read now is no reason to forget the folder.
+    if (!(await this.#isFolder(path).catch(() => true))) this.#letGo(path);
+  }
+
+  /** Requests that the folder is answering continue. */
+  #letGo(path: string): void {
+    this.#open.get(path)?.handler.close();
+    this.#open.delete(path);
+  }
+}
+
+function assertRoots(roots: RootsSettings | undefined): RootsSettings {
+  if (roots !== undefined) return roots;
+  throw optionError(
+    STATIC_OPTIONS,
+    'a function chooses the directory, which needs the option "roots"; set roots: { parent } to the directory that contains all of them',
+  );
+}
