@@ -13,6 +13,8 @@ export { idempotentTypeDefs } from '../src/idempotency/directive.ts';
 export { Upload } from '../src/uploads/scalar.ts';
 export type * from '../types/auth.ts';
 export type * from '../types/caching.ts';
+export type * from '../types/caller.ts';
+export type * from '../types/execute.ts';
 export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
 export type * from '../types/idempotency.ts';

@@ -12,20 +12,28 @@ import type {
 } from 'graphql';
 import type { AuthOptions } from './auth.ts';
 import type { CacheControlOptions } from './caching.ts';
-import type { CallerFunction } from './caller.ts';
+import type { Caller, CallerFunction } from './caller.ts';
 import type {
   ByteSize,
   ConnectRequest,
   ContextSource,
   Duration,
+  ErrorDetails,
   ErrorReporter,
   Hook,
   MaybePromise,
   NextFunction,
 } from './connect.ts';
+import type { Executed, ExecuteRequest } from './execute.ts';
 import type { GraphiQLOption } from './graphiql.ts';
 import type { IdempotencyOptions } from './idempotency.ts';
-import type { OperationDecision, OperationDetails, StreamedResults } from './operation.ts';
+import type {
+  OperationDecision,
+  OperationDetails,
+  ResultAdditions,
+  ResultDetails,
+  StreamedResults,
+} from './operation.ts';
 import type { RedisSource } from './redis.ts';
 import type { CacheInvalidator, ResponseCacheOptions } from './response-cache.ts';
 import type { Precompressed } from './static.ts';
@@ -34,6 +42,14 @@ import type { UploadOptions } from './uploads.ts';
 import type { SchemaUsage, UsageOptions } from './usage.ts';
 
 export type { ErrorDetails, ErrorReporter } from './connect.ts';
+
+/** Where an error comes from, as `formatError` sees it. */
+export interface FormatErrorDetails extends ErrorDetails {
+  /** The context of the operation; undefined before there is one. */
+  readonly context: unknown;
+  /** What the option `caller` has returned: null for nobody, undefined without the option. */
+  readonly caller: Caller | null | undefined;
+}
 
 /** The request that option functions receive; `state` is always set. */
 export interface GraphQLRequest extends ConnectRequest {
@@ -93,9 +109,16 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
     | undefined;
   /** Validation rules in addition to those of the specification. @default [] */
   validationRules?: readonly ValidationRule[] | undefined;
-  /** Changes an error after masking; receives the original too. If it fails, the error is masked in its place. @default the masked error */
+  /**
+   * Changes an error after masking; receives the original too, and where it comes from. If it fails, the error is masked
+   * in its place. @default the masked error
+   */
   formatError?:
-    | ((formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError)
+    | ((
+        formatted: GraphQLFormattedError,
+        error: GraphQLError,
+        details: FormatErrorDetails,
+      ) => GraphQLFormattedError)
     | undefined;
   /**
    * Called once for each unexpected error: one that the client sees as "Internal server error", and one that
@@ -107,6 +130,12 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
   errors?: ErrorOptions | undefined;
   /** Called once for each operation, between validation and execution; may refuse it, or add `extensions` to its response. @default none */
   onOperation?: Hook<[operation: OperationDetails<Source>], MaybePromise<OperationDecision>> | undefined;
+  /**
+   * Called with the result of each query and mutation, before it is sent: also one from the response cache, and an
+   * incremental one at its first part. It may add `extensions` and `headers`; it cannot change the result. If it fails, that
+   * is reported, and the result is sent as it is. @default none
+   */
+  onResult?: Hook<[result: ResultDetails<Source>], MaybePromise<ResultAdditions>> | undefined;
   /** Adds signed cursors to the results of subscriptions with a history; clients continue after them. @default none */
   cursors?: CursorOptions | undefined;
   /**
@@ -283,6 +312,13 @@ export interface GraphQLHandler extends CacheInvalidator {
   (req: IncomingMessage, res: ServerResponse, next?: NextFunction): void;
   /** For a WebSocket route: `app.ws(path, handler.websocketHandler)` of express-ws, or a WebSocketServer's `connection` event. */
   readonly websocketHandler: WebsocketHandler;
+  /**
+   * Executes an operation of the application itself, for example in a job or while a page is rendered: with the checks,
+   * limits and masking of operations over HTTP. Resolves with the result or, for a subscription, with an async iterator of
+   * results; errors are in the result. Rejects if the signal ends it.
+   * @throws TypeError (code `ERR_OPTION`) if the request has neither a `query` nor a `documentId`.
+   */
+  execute(request: ExecuteRequest): Promise<Executed>;
   /**
    * Uses another schema for new operations, as soon as the cached and trusted documents are prepared for it. Rejects, and
    * keeps the earlier schema, if it is invalid, or if the handler was created with a function.

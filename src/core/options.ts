@@ -1,6 +1,6 @@
 import type { GraphQLError, GraphQLFormattedError, ValidationRule } from 'graphql';
 import type { CallerDetails } from '../../types/caller.ts';
-import type { DocumentLimits, ExecuteFunction } from '../../types/graphql.ts';
+import type { DocumentLimits, ExecuteFunction, FormatErrorDetails } from '../../types/graphql.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import type { OnError } from '../diagnostics/logging.ts';
 import { timeoutRule } from '../execution/deadline.ts';
@@ -31,6 +31,7 @@ import {
   type WithDefaults,
 } from '../options/rules.ts';
 import { DEFAULT_ENGINE } from './default-engine.ts';
+import type { OnResult } from './on-result.ts';
 
 export type DocumentLimitSettings = Readonly<WithDefaults<DocumentLimits>>;
 
@@ -49,7 +50,11 @@ export interface CoreSettings {
   readonly typeResolver: unknown;
   readonly validationRules: readonly ValidationRule[];
   readonly formatError:
-    | ((formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError)
+    | ((
+        formatted: GraphQLFormattedError,
+        error: GraphQLError,
+        details: FormatErrorDetails,
+      ) => GraphQLFormattedError)
     | undefined;
   readonly onError: OnError;
   /** Origins whose pages count as same-site. */
@@ -57,6 +62,7 @@ export interface CoreSettings {
   /** The allowed hosts; undefined allows every host. */
   readonly allowedHosts: readonly string[] | undefined;
   readonly onOperation: OnOperation | undefined;
+  readonly onResult: OnResult | undefined;
   readonly errors: ErrorSettings;
   /** The option `cursors`; undefined if it is not set. */
   readonly cursorSettings?: CursorSettings | undefined;
@@ -136,6 +142,7 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'errors' | 'cursorSettings'
     "a list of hosts such as 'api.example.com' or 'localhost:3000', without a scheme, a path or wildcards",
   ),
   onOperation: optionalFunction(),
+  onResult: optionalFunction(),
   cursors: group('an object with a key'),
   auth: group(
     'true with the option "caller", an object such as { scopes: (req) => req.auth?.scopes ?? null }, or false if a router in front enforces the directives',

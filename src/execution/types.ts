@@ -212,6 +212,9 @@ export interface CallerAccess {
 export interface ErrorOrigin extends Omit<ErrorDetails, 'path'> {
   /** The client disconnected, so the resulting errors are not reported. */
   readonly aborted?: boolean;
+  /** The context of the operation; undefined before there is one. */
+  readonly contextValue?: unknown;
+  readonly caller?: ExecutionInputs['caller'];
 }
 
 /** The result of one execution, with the JSON text of the GraphQL response. */

@@ -4,6 +4,7 @@ import { createCache } from '../cache/extension.ts';
 import { createInvalidate } from '../cache/invalidations.ts';
 import { operationHook } from '../core/admission.ts';
 import type { CreateExtensions } from '../core/extension.ts';
+import { createResultHook } from '../core/on-result.ts';
 import { createCost } from '../cost/cost-check.ts';
 import { createIdempotency } from '../idempotency/options.ts';
 import { createUsage, NO_USAGE } from '../usage/options.ts';
@@ -12,6 +13,7 @@ import type { HttpSettings } from './options.ts';
 type ExtensionSettings = Pick<
   HttpSettings,
   | 'auth'
+  | 'onResult'
   | 'caller'
   | 'cost'
   | 'budget'
@@ -33,6 +35,7 @@ export const extensionsOf =
     createAuthorization(settings, parts),
     createCost(settings, parts),
     operationHook,
+    createResultHook(settings, parts),
     createUsage(settings.usage),
     createIdempotency(settings, parts),
     createCache(settings, parts),

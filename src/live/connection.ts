@@ -503,7 +503,8 @@ class SocketOperation extends LiveOperation implements Envelope {
   }
   get origin(): ErrorOrigin {
     const { operationName } = this.params;
-    return { ...this.client.origin, operationName, aborted: !this.isLive };
+    const { contextValue, caller, isLive } = this;
+    return { ...this.client.origin, operationName, aborted: !isLive, contextValue, caller };
   }
   override get contextForEvent(): (() => MaybePromise<EventContext>) | undefined {
     return this.services.context.perEvent ? () => this.client.freshContext(this.params) : undefined;

@@ -180,7 +180,8 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
   }
   get origin(): ErrorOrigin {
     const [{ operationName }, request, aborted] = [this.params, this.#request, !this.isLive];
-    return { transport: 'http', operationName, request, socket: undefined, aborted };
+    const { contextValue, caller } = this;
+    return { transport: 'http', operationName, request, socket: undefined, aborted, contextValue, caller };
   }
   override get contextForEvent(): (() => MaybePromise<EventContext>) | undefined {
     const { core, settings } = this.#endpoint;
