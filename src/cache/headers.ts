@@ -60,7 +60,7 @@ function addPolicy(
   const { maxAge, sharedMaxAge, tags } = policy;
   let names = policy.vary;
   // A shared cache that does not know all tags could not remove the result.
-  const isComplete = place === false || fitIntoHeader(tags);
+  const isComplete = place === false || place === 'extensions' || fitIntoHeader(tags);
   const isPublic = policy.scope === 'PUBLIC' && isComplete && isShared(exchange);
   if (isPublic) {
     const isEqual = sharedMaxAge === maxAge;
@@ -68,7 +68,7 @@ function addPolicy(
     if (!isEqual) headers['cdn-cache-control'] = `max-age=${sharedMaxAge}`;
     const age = exchange.caching?.age ?? 0;
     if (age > 0) headers['x-accel-expires'] = secondsForNginx(sharedMaxAge - age);
-    if (typeof place === 'string' && place !== 'extensions' && tags.length > 0) {
+    if (place !== false && place !== 'extensions' && tags.length > 0) {
       headers[place.toLowerCase()] = tags.join(place === 'Cache-Tag' ? ',' : ' ');
     }
   } else if (maxAge > 0) {

@@ -154,7 +154,6 @@ export function createCore(
   if (schema instanceof GraphQLSchema) for (const { check } of extensions) check?.(schema);
   const engineSettings = createEngineSettings(settings, reporter, extensions);
   const { formatErrors } = engineSettings;
-  const { context, rootValue } = settings;
   const source = schemaSource(scope, schema, extensions);
   const rules = extensions.flatMap(({ rule }) => rule ?? []);
   const options = { ...settings, validationRules: [...settings.validationRules, ...rules] };
@@ -173,15 +172,11 @@ export function createCore(
       return mayBeIncremental(source.one === undefined ? schema : replaceable.current, settings);
     },
     maxVariables: settings.limits.variables,
-    hasContextFunction: typeof context === 'function',
     readsSource: readsSource(settings, extensions),
-    contextFor: createContextFactory(context),
-    onOperation: settings.onOperation,
-    findCaller: settings.caller && createFindCaller(settings.caller),
+    ...functionsOf(settings),
     timeLimit: engineSettings.timeLimitOf?.(undefined),
     ...membersOf(extensions),
     cursors: settings.cursorSettings,
-    rootValueFor: createRootValue(rootValue),
     allowedOrigins: settings.allowedOrigins,
     isHostAllowed: settings.allowedHosts && createHostCheck(settings.allowedHosts),
     formatErrors,
@@ -190,6 +185,23 @@ export function createCore(
   };
   return core;
 }
+
+/** The members of a core that call functions of the options. */
+const functionsOf = ({
+  caller,
+  context,
+  onOperation,
+  rootValue,
+}: CoreSettings): Pick<
+  GraphQLCore,
+  'onOperation' | 'findCaller' | 'hasContextFunction' | 'contextFor' | 'rootValueFor'
+> => ({
+  onOperation,
+  findCaller: caller && createFindCaller(caller),
+  hasContextFunction: typeof context === 'function',
+  contextFor: createContextFactory(context),
+  rootValueFor: createRootValue(rootValue),
+});
 
 /** The members of a core that its extensions determine. */
 const membersOf = (
