@@ -3,7 +3,7 @@ import type { ExecutionResult } from 'graphql';
 import type { Caller } from './caller.ts';
 
 /** An operation that the application itself executes. One of `query` and `documentId` is required. */
-export interface ExecuteRequest<C extends Caller = Caller> {
+export interface ExecuteRequest<Context = unknown, C extends Caller = Caller> {
   /** The text of the document. */
   readonly query?: string | undefined;
   /** The id of a document of the option `documents`. */
@@ -13,7 +13,7 @@ export interface ExecuteRequest<C extends Caller = Caller> {
   readonly variables?: Readonly<Record<string, unknown>> | undefined;
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
   /** The context of resolvers. @default what the option `context` returns */
-  readonly context?: unknown;
+  readonly context?: Context | undefined;
   /** Who executes the operation; null for nobody. @default what the option `caller` returns */
   readonly caller?: C | null | undefined;
   /** The request that functions of the options get. @default one without headers */

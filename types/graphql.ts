@@ -44,11 +44,11 @@ import type { SchemaUsage, UsageOptions } from './usage.ts';
 export type { ErrorDetails, ErrorReporter } from './connect.ts';
 
 /** Where an error comes from, as `formatError` sees it. */
-export interface FormatErrorDetails extends ErrorDetails {
+export interface FormatErrorDetails<Context = unknown, C extends Caller = Caller> extends ErrorDetails {
   /** The context of the operation; undefined before there is one. */
-  readonly context: unknown;
+  readonly context: Context | undefined;
   /** What the option `caller` has returned: null for nobody, undefined without the option. */
-  readonly caller: Caller | null | undefined;
+  readonly caller: C | null | undefined;
 }
 
 /** The request that option functions receive; `state` is always set. */
@@ -90,15 +90,15 @@ export type ExecuteFunction = (args: ExecutionArgs) => MaybePromise<ExecutionRes
  * Options that HTTP and sockets share. Their functions get the request or, over sockets, the WebSocket. `Source`
  * has the members of both, unless a function declares another type.
  */
-export interface GraphQLCoreOptions<Source = ContextSource> {
+export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C extends Caller = Caller> {
   /** The context of resolvers: a value, or an (async) function of the request or, over sockets, of the WebSocket. @default none */
-  context?: Hook<[source: Source, details: ContextDetails], unknown> | Plain;
+  context?: Hook<[source: Source, details: ContextDetails<C>], MaybePromise<Context>> | (Context & Plain);
   /**
    * Says who sends a request, or opens a WebSocket: asked once for each of them, before the context, and for each event
    * if the context is per event. `context`, `auth`, `budget`, `responseCache`, `idempotency`, `cursors` and `usage` use its
    * answer. @default unknown
    */
-  caller?: CallerFunction<Source> | undefined;
+  caller?: CallerFunction<Source, C> | undefined;
   /** The source of root fields, or a function of the request or WebSocket. @default none */
   rootValue?: Hook<[source: Source], unknown> | Plain;
   /** Resolver of fields that have none. @default graphql-js's property resolver */
@@ -117,7 +117,7 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
     | ((
         formatted: GraphQLFormattedError,
         error: GraphQLError,
-        details: FormatErrorDetails,
+        details: FormatErrorDetails<Context, C>,
       ) => GraphQLFormattedError)
     | undefined;
   /**
@@ -129,30 +129,32 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
   /** Which error modes requests may choose with `onError`, and what errors contain. @default {} */
   errors?: ErrorOptions | undefined;
   /** Called once for each operation, between validation and execution; may refuse it, or add `extensions` to its response. @default none */
-  onOperation?: Hook<[operation: OperationDetails<Source>], MaybePromise<OperationDecision>> | undefined;
+  onOperation?:
+    | Hook<[operation: OperationDetails<Source, Context, C>], MaybePromise<OperationDecision>>
+    | undefined;
   /**
    * Called with the result of each query and mutation, before it is sent: also one from the response cache, and an
    * incremental one at its first part. It may add `extensions` and `headers`; it cannot change the result. If it fails, that
    * is reported, and the result is sent as it is. @default none
    */
-  onResult?: Hook<[result: ResultDetails<Source>], MaybePromise<ResultAdditions>> | undefined;
+  onResult?: Hook<[result: ResultDetails<Source, Context, C>], MaybePromise<ResultAdditions>> | undefined;
   /** Adds signed cursors to the results of subscriptions with a history; clients continue after them. @default none */
-  cursors?: CursorOptions | undefined;
+  cursors?: CursorOptions<Context> | undefined;
   /**
    * Enforces `@authenticated`, `@requiresScopes` and `@policy` of the schema. Without it, a schema that has them is an
    * error in development, and a warning in production; `false` says that a router in front enforces them. `true`: with the
    * scopes of the option `caller`. @default off
    */
-  auth?: boolean | AuthOptions<Source> | undefined;
+  auth?: boolean | AuthOptions<Source, Context> | undefined;
   /** Computes the cost of each operation from the schema's directives and refuses expensive ones. @default off */
   cost?: boolean | CostOptions | undefined;
   /** Limits the cost or the number of operations per client and time; more is 429. @default none */
-  budget?: BudgetOptions<Source> | undefined;
+  budget?: BudgetOptions<Source, Context> | undefined;
   /**
    * Executes a mutation once that clients repeat: a repetition with the same key gets the stored result. Over every
    * transport of the handler. @default off
    */
-  idempotency?: boolean | IdempotencyOptions<Source> | undefined;
+  idempotency?: boolean | IdempotencyOptions<Source, Context> | undefined;
   /** Whether documents may select `__schema` and `__type`, or a function of the request or WebSocket. @default true */
   introspection?: boolean | Hook<[source: Source], boolean> | undefined;
   /** Whether messages may contain "Did you mean …?", which reveals the schema. @default only if NODE_ENV is development or test, and not if `introspection` is false */
@@ -227,8 +229,12 @@ export interface GraphQLCompressOptions {
  * Options of `graphqlHTTP`. `Req` is the request that functions declare, such as Express's. `Source` is that of
  * the functions that sockets call too.
  */
-export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
-  extends GraphQLCoreOptions<Source> {
+export interface GraphQLOptions<
+  Req = GraphQLRequest,
+  Source = SourceOf<Req>,
+  Context = unknown,
+  C extends Caller = Caller,
+> extends GraphQLCoreOptions<Source, Context, C> {
   /** GraphiQL on GET requests that prefer HTML: a boolean, its options, or a function of the request. @default true */
   graphiql?: GraphiQLOption<Req> | undefined;
   /**
@@ -269,7 +275,7 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
    * `@cacheControl` and `info.cacheControl`, also if the option `httpCache` is off.
    * @default false
    */
-  responseCache?: boolean | ResponseCacheOptions<Req> | undefined;
+  responseCache?: boolean | ResponseCacheOptions<Req, Context> | undefined;
   /** Compresses results and streams for clients that accept a coding. @default false */
   compress?: boolean | GraphQLCompressOptions | undefined;
   /**
@@ -308,7 +314,7 @@ export interface ReplaceOptions {
 }
 
 /** The middleware that `graphqlHTTP` returns. It serves WebSockets too. */
-export interface GraphQLHandler extends CacheInvalidator {
+export interface GraphQLHandler<Context = unknown, C extends Caller = Caller> extends CacheInvalidator {
   (req: IncomingMessage, res: ServerResponse, next?: NextFunction): void;
   /** For a WebSocket route: `app.ws(path, handler.websocketHandler)` of express-ws, or a WebSocketServer's `connection` event. */
   readonly websocketHandler: WebsocketHandler;
@@ -318,7 +324,7 @@ export interface GraphQLHandler extends CacheInvalidator {
    * results; errors are in the result. Rejects if the signal ends it.
    * @throws TypeError (code `ERR_OPTION`) if the request has neither a `query` nor a `documentId`.
    */
-  execute(request: ExecuteRequest): Promise<Executed>;
+  execute(request: ExecuteRequest<Context, C>): Promise<Executed>;
   /**
    * Uses another schema for new operations, as soon as the cached and trusted documents are prepared for it. Rejects, and
    * keeps the earlier schema, if it is invalid, or if the handler was created with a function.
@@ -329,7 +335,7 @@ export interface GraphQLHandler extends CacheInvalidator {
 }
 
 /** The target of `attachSubscriptions`: the handler that `graphqlHTTP` returned, or a schema. */
-export type SubscriptionTarget = GraphQLSchema | GraphQLHandler;
+export type SubscriptionTarget<Context = unknown> = GraphQLSchema | GraphQLHandler<Context>;
 
 /** Options of errors (GraphQL proposals "onError" and "error coordinates"). */
 export interface ErrorOptions {
@@ -507,7 +513,7 @@ export interface CostOptions {
 }
 
 /** Options of budgets: each key has a token bucket, which operations take tokens from. */
-export interface BudgetOptions<Source = ContextSource> {
+export interface BudgetOptions<Source = ContextSource, Context = unknown> {
   /** The tokens of a full bucket. */
   limit: number;
   /** The time in which an empty bucket becomes full again. @default 60000 */
@@ -519,7 +525,7 @@ export interface BudgetOptions<Source = ContextSource> {
    * is the value of the option `context`.
    * @default the client's address: `req.ip`, or that of the socket; the first 64 bits of an IPv6 address
    */
-  key?: Hook<[source: Source, context: unknown], MaybePromise<string | undefined>> | undefined;
+  key?: Hook<[source: Source, context: Context], MaybePromise<string | undefined>> | undefined;
   /**
    * The Redis that keeps the buckets, which the processes with the same `prefix` share.
    * @default none: each process has its own buckets
@@ -540,7 +546,7 @@ export interface BudgetOptions<Source = ContextSource> {
 export type CursorKey = string | Uint8Array;
 
 /** Options of cursors, with which clients continue a subscription after the last event that they received. */
-export interface CursorOptions {
+export interface CursorOptions<Context = unknown> {
   /**
    * The secret that signs cursors, at least 32 bytes long; equal in all processes. Of a list, the first one
    * signs, and cursors of all are accepted: put a new secret first, and remove the old one after `maxAge`.
@@ -551,7 +557,7 @@ export interface CursorOptions {
    * bound to that key instead.
    * @default none: cursors are bound to their operation only
    */
-  user?: Hook<[context: unknown], string | number | null | undefined> | undefined;
+  user?: Hook<[context: Context], string | number | null | undefined> | undefined;
   /** The time for which a cursor is valid. @default 86_400_000 (a day) */
   maxAge?: Duration | undefined;
 }

@@ -3,7 +3,7 @@ import type { Caller } from './caller.ts';
 import type { ContextSource, OperationTransport } from './connect.ts';
 
 /** An operation as `onOperation` sees it: valid, with valid variables, and not yet executed. */
-export interface OperationDetails<Source = ContextSource, Context = unknown> {
+export interface OperationDetails<Source = ContextSource, Context = unknown, C extends Caller = Caller> {
   readonly schema: GraphQLSchema;
   /** The document, which may contain other operations. */
   readonly document: DocumentNode;
@@ -23,7 +23,7 @@ export interface OperationDetails<Source = ContextSource, Context = unknown> {
   /** The context value of the operation. */
   readonly context: Context;
   /** What the option `caller` has returned: null for nobody, undefined without the option. */
-  readonly caller: Caller | null | undefined;
+  readonly caller: C | null | undefined;
   readonly transport: OperationTransport;
 }
 
@@ -52,7 +52,7 @@ export type StreamedResults =
   | { readonly initialResult: object; readonly subsequentResults: AsyncIterator<object, unknown> };
 
 /** The result of a query or mutation as `onResult` sees it: executed, and not sent yet. */
-export interface ResultDetails<Source = ContextSource, Context = unknown> {
+export interface ResultDetails<Source = ContextSource, Context = unknown, C extends Caller = Caller> {
   /** The document, which may contain other operations. */
   readonly document: DocumentNode;
   /** The operation of the document that was executed. */
@@ -64,7 +64,7 @@ export interface ResultDetails<Source = ContextSource, Context = unknown> {
   /** The context value of the operation. */
   readonly context: Context;
   /** What the option `caller` has returned: null for nobody, undefined without the option. */
-  readonly caller: Caller | null | undefined;
+  readonly caller: C | null | undefined;
   readonly transport: OperationTransport;
   /** `data`: no errors. `partial`: errors and a member `data`. `refused`: no `data`, for example because of its variables. */
   readonly kind: 'data' | 'partial' | 'refused';
