@@ -21,12 +21,13 @@ export const createFindCaller =
 
 const isNames = isListOf(isString);
 
-function isCaller(value: unknown): value is Caller {
+/** Whether a value says who is calling. */
+export function isCaller(value: unknown): value is Caller {
   if (!isObject(value) || !isString(value['id']) || value['id'] === '') return false;
   const { scopes, client } = value;
   const named = isObject(client) ? client['name'] : client;
   return (
     (scopes === undefined || isNames(scopes instanceof Set ? [...scopes] : scopes)) &&
-    (named === undefined || isString(named))
+    (client === undefined || (isString(named) && named !== ''))
   );
 }

@@ -1,5 +1,6 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ResultAdditions, ResultDetails } from '../../types/operation.ts';
+import { inTime } from '../execution/deadline.ts';
 import {
   type ExecutionInputs,
   type ExecutionOutcome,
@@ -31,8 +32,13 @@ export function createResultHook(
         around: (call, prepared, next) =>
           settle(next(), (outcome) => {
             const add = () =>
-              settle(withNativePromise(onResult(detailsOf(call, prepared, outcome))), (additions) =>
-                withAdditions(outcome, additions, call),
+              settle(
+                inTime(
+                  prepared.timeLimit,
+                  withNativePromise(onResult(detailsOf(call, prepared, outcome))),
+                  call.origin,
+                ),
+                (additions) => withAdditions(outcome, additions, call),
               );
             // The operation was executed: its result is not lost.
             return caught(add, (error) => {

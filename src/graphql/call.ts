@@ -16,7 +16,7 @@ import type {
 } from '../execution/types.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isAborted, wasCutOff } from '../http/reply.ts';
-import { settle } from '../options/rules.ts';
+import { caught, settle } from '../options/rules.ts';
 import type { Csrf } from './csrf.ts';
 import type { Streaming } from './streaming.ts';
 
@@ -98,7 +98,12 @@ export class HttpCall extends Call implements ErrorOrigin {
   /** The operations of a batch have one caller, who is asked for once. */
   findCaller(find: FindCaller): MaybePromise<Caller | null> {
     const { exchange } = this;
-    exchange.caller ??= { found: find(exchange.req, { transport: 'http', connectionParams: undefined }) };
+    exchange.caller ??= {
+      found: caught(
+        () => find(exchange.req, { transport: 'http', connectionParams: undefined }),
+        (error) => Promise.reject(error),
+      ),
+    };
     return exchange.caller.found;
   }
 

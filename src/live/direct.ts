@@ -4,23 +4,60 @@ import type { ExecutionResult, GraphQLError } from 'graphql';
 import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { Executed, ExecuteRequest } from '../../types/execute.ts';
-import type { FindCaller } from '../core/caller.ts';
+import { type FindCaller, isCaller } from '../core/caller.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { events } from '../diagnostics/events.ts';
+import { refuse } from '../execution/graphql-error.ts';
 import { ObservedOperation } from '../execution/observed.ts';
 import type { ErrorOrigin, GraphQLParams, PreparedOperation } from '../execution/types.ts';
-import { isObject, isString, optionError } from '../options/rules.ts';
+import {
+  isObject,
+  isString,
+  optionError,
+  type Rules,
+  resolveOptions,
+  rule,
+  unchecked,
+} from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { LIVE_DEFAULTS, LiveEndpoint } from './endpoint.ts';
 import { LiveOperation, runOperation } from './operation.ts';
 
-const EXECUTE = { ...GRAPHQL_OPTIONS, name: 'execute' };
+const EXECUTE = { ...GRAPHQL_OPTIONS, name: 'execute', example: '{ query, variables }' };
+
+const text = rule<string | undefined>(undefined, isString, 'a string');
+const values = rule<Readonly<Record<string, unknown>> | undefined>(
+  undefined,
+  (value) => isObject(value) && !Array.isArray(value),
+  'an object',
+);
+const rules: Rules<Required<ExecuteRequest>> = {
+  query: text,
+  documentId: text,
+  operationName: text,
+  variables: values,
+  extensions: values,
+  context: unchecked,
+  caller: rule<Caller | null | undefined>(
+    undefined,
+    (value) => value === null || isCaller(value),
+    'a caller such as { id: user.id }, or null for nobody',
+  ),
+  request: rule<IncomingMessage | undefined>(undefined, isObject, 'a request'),
+  signal: rule<AbortSignal | undefined>(undefined, (value) => value instanceof AbortSignal, 'an AbortSignal'),
+};
 
 /** Creates the method `execute` of a handler: operations of the application itself, through all steps of an operation. */
 export function createExecute(core: GraphQLCore): (request: ExecuteRequest) => Promise<Executed> {
   let endpoint: LiveEndpoint | undefined;
-  return async (request) => {
+  return async (given) => {
+    const request = resolveOptions(EXECUTE, given, rules);
     const params = paramsOf(request);
+    if (request.caller !== undefined && core.findCaller === undefined)
+      throw optionError(
+        EXECUTE,
+        'a caller needs the option "caller" of graphqlHTTP; without it nothing uses one',
+      );
     request.signal?.throwIfAborted();
     endpoint ??= new LiveEndpoint(core, LIVE_DEFAULTS, 1000);
     return new DirectOperation(endpoint, params, request).results();
@@ -28,10 +65,14 @@ export function createExecute(core: GraphQLCore): (request: ExecuteRequest) => P
 }
 
 /** @throws TypeError (code `ERR_OPTION`). */
-function paramsOf(request: ExecuteRequest): GraphQLParams {
-  const given: Partial<ExecuteRequest> = isObject(request) ? request : {};
-  const { query, documentId, operationName, variables, extensions } = given;
-  if (isString(query) === isString(documentId))
+function paramsOf({
+  query,
+  documentId,
+  operationName,
+  variables,
+  extensions,
+}: ExecuteRequest): GraphQLParams {
+  if ((query === undefined) === (documentId === undefined))
     throw optionError(
       EXECUTE,
       'an operation needs one of "query", the text of a document, and "documentId"; pass execute({ query, variables })',
@@ -44,6 +85,11 @@ function paramsOf(request: ExecuteRequest): GraphQLParams {
     extensions: extensions && { ...extensions },
   };
 }
+
+const expired = (): readonly GraphQLError[] => refuse('The token has expired', 'UNAUTHENTICATED', 401).errors;
+
+/** The longest time of a timer of Node. */
+const MAX_TIMEOUT = 2 ** 31 - 1;
 
 const ignore = (): void => undefined;
 
@@ -70,17 +116,23 @@ class DirectOperation extends LiveOperation {
       : undefined;
     super(params, observed, undefined);
     this.services = services;
-    this.source = request.request ?? new IncomingMessage(new Socket());
+    const source: IncomingMessage & { state?: unknown } =
+      request.request ?? new IncomingMessage(new Socket());
+    source.state ??= {};
+    this.source = source;
     this.#request = request;
   }
 
+  /** There is one result: those of an engine that returns several would have no reader. */
+  override get acceptsStreams(): boolean {
+    return false;
+  }
   get rootValue(): unknown {
     return this.core.rootValueFor(this.source);
   }
   get origin(): ErrorOrigin {
-    const { contextValue, caller, isLive } = this;
+    const { contextValue, caller, isLive, source: request } = this;
     const { operationName } = this.params;
-    const { request } = this.#request;
     const aborted = !isLive;
     return {
       transport: 'direct',
@@ -132,7 +184,15 @@ class DirectOperation extends LiveOperation {
   override onOpen(): void {
     super.onOpen();
     this.#isOpen = true;
-    this.#resolve(this.#read());
+    const results = this.#read();
+    // `return` of a generator waits for a pending `next`, and does nothing in one that has not begun.
+    const end = results.return.bind(results);
+    results.return = (value) => {
+      this.cancel();
+      this.#results.length = 0;
+      return end(value);
+    };
+    this.#resolve(results);
   }
 
   send(body: string | Buffer): void {
@@ -152,7 +212,8 @@ class DirectOperation extends LiveOperation {
 
   expireBy(time: number): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.cancel(), time - Date.now());
+    const end = (): void => (Date.now() < time ? this.expireBy(time) : this.fail(expired()));
+    this.#timer = setTimeout(end, Math.min(time - Date.now(), MAX_TIMEOUT)).unref();
   }
 
   protected waitForClient(): Promise<void> | undefined {

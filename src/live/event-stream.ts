@@ -185,7 +185,7 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
   }
   override get contextForEvent(): (() => MaybePromise<EventContext>) | undefined {
     const { core, settings } = this.#endpoint;
-    const isFresh = core.hasContextFunction || core.checksEvents;
+    const isFresh = core.hasContextFunction || core.findCaller !== undefined || core.checksEvents;
     if (settings.contextPer !== 'event' || !isFresh) return undefined;
     return () => this.#freshContext();
   }

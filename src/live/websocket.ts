@@ -206,7 +206,7 @@ function contextPolicy(settings: ConnectionSettings, core: GraphQLCore): Context
     isFunction,
     exposesRequest: isFunction || core.readsSource || onOperation !== undefined,
     perOperation: isFunction && contextPer !== 'connection',
-    perEvent: (isFunction || core.checksEvents) && contextPer === 'event',
+    perEvent: (isFunction || core.findCaller !== undefined || core.checksEvents) && contextPer === 'event',
   };
 }
 

@@ -10,6 +10,8 @@ import { graphqlHTTP, idempotentTypeDefs } from '../../middleware/graphql.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
 import { createServer } from '../../middleware/server.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { subscribe } from '../../middleware/testing.ts';
+import type { CacheControlInfo } from '../../types/caching.ts';
 import type { Caller } from '../../types/caller.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import { atEnd, listen, postJson } from '../kit.ts';
@@ -33,6 +35,7 @@ const schema = makeExecutableSchema({
     `type Query {
       me: String @cacheControl(maxAge: 60, scope: PRIVATE)
       news: String @cacheControl(maxAge: 60)
+      profile: String
       secret: String @requiresScopes(scopes: [["secrets"]])
       signedIn: Boolean @authenticated
     }
@@ -45,6 +48,11 @@ const schema = makeExecutableSchema({
     Query: {
       me: (_root, _args, { caller }) => `${caller?.id ?? 'nobody'} ${++executions}`,
       news: () => `news ${++executions}`,
+      async profile(_root, _args, context, info: CacheControlInfo) {
+        await new Promise((resolve) => setImmediate(resolve));
+        info.cacheControl.setCacheHint({ maxAge: 60, scope: 'PRIVATE' });
+        return context.caller?.id ?? 'nobody';
+      },
       secret: () => 'secret',
       signedIn: () => true,
     },
@@ -157,6 +165,48 @@ describe('the option caller', () => {
     expect(await query('a', '{ news me }')).toEqual({ data: { news: 'news 1', me: 'ada 2' } });
     expect(await query('b', '{ news me }')).toEqual({ data: { news: 'news 3', me: 'bob 4' } });
   });
+
+  it('never shares a result that a resolver makes private, also with callers that wait for it', async () => {
+    const { query } = await serve({ responseCache: true });
+    const text = '{ profile }';
+    const results = await Promise.all(['a', 'b', 'a', ''].map((token) => query(token, text)));
+    expect(results.map(({ data }) => data.profile)).toEqual(['ada', 'bob', 'ada', 'nobody']);
+    expect(await query('b', text)).toEqual({ data: { profile: 'bob' } });
+  });
+
+  it('is asked once for a batch, also if it throws', async () => {
+    const { send } = await serve({ batching: true });
+    const batch = await send('expired', [{ query: '{ news }' }, { query: '{ news }' }]);
+    expect(await batch.json()).toMatchObject([
+      { errors: [{ message: 'The token has expired' }] },
+      { errors: [{ message: 'The token has expired' }] },
+    ]);
+    expect(asked).toEqual(['expired']);
+  });
+
+  it.each(['websocket', 'event-stream'] as const)(
+    'is asked again for each event over %s if the context is per event, also without a context function',
+    async (transport) => {
+      let isSignedIn = true;
+      const handler = graphqlHTTP(schema, {
+        auth: false,
+        idempotency: true,
+        context: {},
+        caller() {
+          if (isSignedIn) return { id: 'ada' };
+          throw new GraphQLError('The token has expired');
+        },
+      });
+      const server = createServer(express().use('/graphql', handler));
+      attachSubscriptions(server, handler, { contextPer: 'event' });
+      const results = await subscribe(server, { query: 'subscription { ticks }', transport });
+      await events.publish('ticks', 1);
+      expect((await results.next()).value).toEqual({ data: { ticks: 1 } });
+      isSignedIn = false;
+      await events.publish('ticks', 2);
+      expect((await results.next()).value).toMatchObject({ errors: [{ message: 'The token has expired' }] });
+    },
+  );
 
   it('keeps the keys of mutations and the budgets of callers apart', async () => {
     const { query, send } = await serve({ budget: { limit: 4, window: '1h', unit: 'operations' } });

@@ -120,6 +120,37 @@ describe('the option onResult', () => {
   });
 });
 
+describe('onResult', () => {
+  it('that hangs is bounded by the time of an operation', async () => {
+    const { send } = await serve({ timeout: 100, onResult: () => new Promise(() => undefined) });
+    const response = await send('mutation { login }');
+    expect(response.status).toBeLessThan(505);
+    expect(await response.json()).toEqual({ data: { login: true } });
+  });
+
+  it('adds headers to HEAD and 304, and extensions to each operation of a batch', async () => {
+    const handler = graphqlHTTP(schema, {
+      batching: true,
+      httpCache: true,
+      onResult: ({ operationName }) => ({
+        extensions: { name: operationName ?? '' },
+        headers: { 'x-seen': '1' },
+      }),
+    });
+    const { url } = await listen(handler);
+    const target = `${url}/?query={hello}`;
+    const head = await fetch(target, { method: 'HEAD' });
+    expect([head.status, head.headers.get('x-seen')]).toEqual([200, '1']);
+    const etag = head.headers.get('etag') ?? '';
+    const cached = await fetch(target, { headers: { 'if-none-match': etag } });
+    expect([cached.status, cached.headers.get('x-seen')]).toEqual([304, '1']);
+    const batch = await postJson(url, [{ query: 'query A { hello }' }, { query: 'query B { hello }' }]);
+    expect(await batch.json()).toEqual(
+      ['A', 'B'].map((name) => ({ data: { hello: 'Hello' }, extensions: { name } })),
+    );
+  });
+});
+
 describe('the option formatError', () => {
   it('gets the context, the caller, the request and the place of an error', async () => {
     const seen: FormatErrorDetails[] = [];

@@ -8,11 +8,28 @@ import type { GraphQLOptions } from '../../types/graphql.ts';
 import { until } from '../until.ts';
 
 let released = 0;
+/** A source without events. */
+const never = (): AsyncIterableIterator<never> => {
+  let end: (result: IteratorResult<never>) => void = () => undefined;
+  const ended = new Promise<IteratorResult<never>>((resolve) => {
+    end = resolve;
+  });
+  return {
+    next: () => ended,
+    return() {
+      end({ done: true, value: undefined });
+      return ended;
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+};
 const schema = makeExecutableSchema({
   typeDefs: [
     authTypeDefs,
     `type Query { hello(name: String): String, broken: String, me: String @authenticated }
-    type Subscription { ticks(to: Int!): Int, forever: Int, refused: Int }`,
+    type Subscription { ticks(to: Int!): Int, forever: Int, never: Int, refused: Int }`,
   ],
   resolvers: {
     Query: {
@@ -37,6 +54,7 @@ const schema = makeExecutableSchema({
           }
         },
       },
+      never: { subscribe: () => never() },
       refused: {
         subscribe() {
           throw new GraphQLError('No source');
@@ -142,5 +160,58 @@ describe('execute of a handler', () => {
     await expect(create().execute({ query: '{ hello }', documentId: 'a' })).rejects.toMatchObject({
       code: 'ERR_OPTION',
     });
+  });
+
+  it('refuses members that it does not know, wrong values, and a caller without the option', async () => {
+    const wrong: object[] = [
+      { query: '{ hello }', contxt: {} },
+      { query: '{ hello }', variables: ['Ada'] },
+      { query: '{ hello }', caller: { id: 7 } },
+      { query: 7 },
+    ];
+    for (const request of wrong)
+      await expect(create().execute(request)).rejects.toMatchObject({ code: 'ERR_OPTION' });
+    const withoutCaller = create({ caller: undefined, auth: { scopes: () => null } });
+    await expect(withoutCaller.execute({ query: '{ hello }', caller: null })).rejects.toThrow('"caller"');
+  });
+
+  it('releases the source of an iterator that ends before its first result is read, or while it waits', async () => {
+    released = 0;
+    const unread = await create().execute({ query: 'subscription { forever }' });
+    if (!isStream(unread)) throw new Error('no iterator');
+    await unread.return();
+    await until(() => released === 1);
+    expect(await unread.next()).toEqual({ done: true, value: undefined });
+    const waiting = await create().execute({ query: 'subscription { never }' });
+    if (!isStream(waiting)) throw new Error('no iterator');
+    const next = waiting.next();
+    await waiting.return();
+    expect(await next).toEqual({ done: true, value: undefined });
+  });
+
+  it('ends a subscription with an error when its token has expired, and not before', async () => {
+    const day = 24 * 60 * 60 * 1000;
+    const valid = create({ onOperation: () => ({ expiresAt: Date.now() + 60 * day }) });
+    const ticks = await valid.execute({ query: 'subscription { ticks(to: 5) }' });
+    expect(await all(ticks)).toHaveLength(5);
+    const short = create({ onOperation: () => ({ expiresAt: Date.now() + 20 }) });
+    expect(await all(await short.execute({ query: 'subscription { never }' }))).toMatchObject([
+      { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] },
+    ]);
+  });
+
+  it('gives functions of the options an empty request with a state', async () => {
+    const seen: unknown[] = [];
+    const see = (name: string, request: unknown) => {
+      const { headers, state } = request as { headers: object; state: object };
+      seen.push([name, headers, state]);
+    };
+    const handler = create({
+      caller: (request) => void see('caller', request),
+      onOperation: ({ request }) => see('onOperation', request),
+      onResult: ({ request }) => see('onResult', request),
+    });
+    await handler.execute({ query: '{ hello }' });
+    expect(seen).toEqual(['caller', 'onOperation', 'onResult'].map((name) => [name, {}, {}]));
   });
 });
