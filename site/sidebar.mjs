@@ -45,7 +45,8 @@ const PARTS = [
       ['Compression', 'compression.md'],
       ['Mutations that clients repeat', 'idempotency.md'],
       ['Cost and budgets', 'cost.md'],
-      ['Hook per operation', 'operation-hook.md'],
+      ['Hooks per operation', 'operation-hook.md'],
+      ['Operations of your own code', 'execute.md'],
       ['Compiled engine', 'engine.md'],
     ],
   },
@@ -67,6 +68,7 @@ const PARTS = [
   {
     text: 'Guides',
     pages: [
+      ['Who is calling', 'caller.md'],
       ['Authentication', 'authentication.md'],
       ['Authorization', 'authorization.md'],
       ['CORS and dev servers', 'cors.md'],
