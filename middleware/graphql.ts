@@ -1,5 +1,6 @@
 import { createGraphQLHandler } from '../src/graphql/create-handler.ts';
 import { extensionsOf } from '../src/graphql/extensions.ts';
+import type { Caller } from '../types/caller.ts';
 import type { ConnectRequest, ContextSource } from '../types/connect.ts';
 import type {
   GraphQLHandler,
@@ -13,6 +14,8 @@ export { idempotentTypeDefs } from '../src/idempotency/directive.ts';
 export { Upload } from '../src/uploads/scalar.ts';
 export type * from '../types/auth.ts';
 export type * from '../types/caching.ts';
+export type * from '../types/caller.ts';
+export type * from '../types/execute.ts';
 export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
 export type * from '../types/idempotency.ts';
@@ -50,6 +53,8 @@ export const Method: { readonly [Name in MethodName]: Name } = {
 export function graphqlHTTP<
   Source extends object = ContextSource,
   Req extends ConnectRequest = RequestOf<Source>,
->(schema: SchemaSource<Req>, options?: GraphQLOptions<Req, Source>): GraphQLHandler {
+  Context = unknown,
+  C extends Caller = Caller,
+>(schema: SchemaSource<Req>, options?: GraphQLOptions<Req, Source, Context, C>): GraphQLHandler<Context, C> {
   return createGraphQLHandler(schema, options, extensionsOf);
 }

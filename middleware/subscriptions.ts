@@ -24,7 +24,7 @@ export type * from '../types/subscriptions.ts';
  */
 export function attachSubscriptions<Context = unknown>(
   server: Server,
-  target: SubscriptionTarget,
+  target: SubscriptionTarget<Context>,
   options?: SubscriptionOptions<Context>,
 ): Subscriptions {
   return attach(server, target, options, extensionsOf({}));

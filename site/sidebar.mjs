@@ -46,7 +46,8 @@ const PARTS = [
       ['Mutations that clients repeat', 'idempotency.md'],
       ['Cost and budgets', 'cost.md'],
       ['Limits for each client', 'rate-limits.md'],
-      ['Hook per operation', 'operation-hook.md'],
+      ['Hooks per operation', 'operation-hook.md'],
+      ['Operations of your own code', 'execute.md'],
       ['Compiled engine', 'engine.md'],
     ],
   },
@@ -68,6 +69,7 @@ const PARTS = [
   {
     text: 'Guides',
     pages: [
+      ['Who is calling', 'caller.md'],
       ['Authentication', 'authentication.md'],
       ['Authorization', 'authorization.md'],
       ['CORS and dev servers', 'cors.md'],

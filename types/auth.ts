@@ -2,7 +2,7 @@ import type { GraphQLResolveInfo, GraphQLSchema } from 'graphql';
 import type { ContextSource, Hook, MaybePromise, OperationTransport } from './connect.ts';
 
 /** What the functions of the option `auth` get besides the request. */
-export interface AuthDetails {
+export interface AuthDetails<Context = unknown> {
   readonly transport: OperationTransport;
   /** The parameters of the connection; undefined over HTTP. */
   readonly connectionParams: Readonly<Record<string, unknown>> | undefined;
@@ -10,7 +10,7 @@ export interface AuthDetails {
    * The context value of the operation. Undefined when `schemaFor` needs the scopes: the schema is chosen
    * before the context is created.
    */
-  readonly context: unknown;
+  readonly context: Context | undefined;
 }
 
 /** The names that a function of the option `auth` returns. */
@@ -20,18 +20,21 @@ export type AuthNames = readonly string[] | ReadonlySet<string>;
  * Options of authorization. The directives `@authenticated`, `@requiresScopes` and `@policy` in the schema say
  * what a field requires.
  */
-export interface AuthOptions<Source = ContextSource> {
+export interface AuthOptions<Source = ContextSource, Context = unknown> {
   /**
    * Returns the scopes of the caller; null means not signed in. It gets the request or, over sockets, the
    * WebSocket. Called once per operation, and per event if the context is per event.
+   * @default the scopes of the option `caller`, without which the function is required
    */
-  scopes: Hook<[source: Source, details: AuthDetails], MaybePromise<AuthNames | null | undefined>>;
+  scopes?:
+    | Hook<[source: Source, details: AuthDetails<Context>], MaybePromise<AuthNames | null | undefined>>
+    | undefined;
   /**
    * Decides about the policies that the operation names, and returns those that the caller meets. Called once
    * per operation that names some. @default none, so that `@policy` in the schema is an error
    */
   policies?:
-    | Hook<[names: readonly string[], source: Source, details: AuthDetails], MaybePromise<AuthNames>>
+    | Hook<[names: readonly string[], source: Source, details: AuthDetails<Context>], MaybePromise<AuthNames>>
     | undefined;
   /**
    * `'reject'` refuses an operation that selects what the caller may not see, before anything runs; `'null'`

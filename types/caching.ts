@@ -64,9 +64,10 @@ export interface CacheControlOptions {
   /** Seconds, or a time such as `'5m'`, for root fields and fields of object types that have no hint. @default 0, not cacheable */
   defaultMaxAge?: number | string | undefined;
   /**
-   * The header that lists the tags of a result for a CDN: `Cache-Tag` (Cloudflare, Akamai) is separated by
-   * commas, `Surrogate-Key` (Fastly) and `xkey` (Varnish) by spaces.
-   * @default false, no header
+   * Where a response has the tags of its result. A header for CDNs: `Cache-Tag` (Cloudflare, Akamai), separated by commas,
+   * `Surrogate-Key` (Fastly) or `xkey` (Varnish), by spaces. `'extensions'`: `extensions.apolloCacheTags`, which Apollo Router
+   * reads from subgraphs.
+   * @default false, nowhere
    */
-  tagHeader?: false | 'Cache-Tag' | 'Surrogate-Key' | 'xkey' | undefined;
+  tags?: false | 'Cache-Tag' | 'Surrogate-Key' | 'xkey' | 'extensions' | undefined;
 }

@@ -79,8 +79,11 @@ export type ByteSize = number | string;
 /** A value or a promise of it. */
 export type MaybePromise<T> = T | Promise<T>;
 
-/** How an operation arrived: `'mcp'` is a tool call of `espalier/mcp`, whose request is that of the agent. */
-export type OperationTransport = 'http' | 'websocket' | 'mcp';
+/**
+ * How an operation arrived: `'mcp'` is a tool call of `espalier/mcp`, whose request is that of the agent, and `'direct'` an
+ * operation of the application itself, by `execute` of the handler.
+ */
+export type OperationTransport = 'http' | 'websocket' | 'mcp' | 'direct';
 
 /** The place of an unexpected error. */
 export interface ErrorDetails {

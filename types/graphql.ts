@@ -12,19 +12,28 @@ import type {
 } from 'graphql';
 import type { AuthOptions } from './auth.ts';
 import type { CacheControlOptions } from './caching.ts';
+import type { Caller, CallerFunction } from './caller.ts';
 import type {
   ByteSize,
   ConnectRequest,
   ContextSource,
   Duration,
+  ErrorDetails,
   ErrorReporter,
   Hook,
   MaybePromise,
   NextFunction,
 } from './connect.ts';
+import type { Executed, ExecuteRequest } from './execute.ts';
 import type { GraphiQLOption } from './graphiql.ts';
 import type { IdempotencyOptions } from './idempotency.ts';
-import type { OperationDecision, OperationDetails, StreamedResults } from './operation.ts';
+import type {
+  OperationDecision,
+  OperationDetails,
+  ResultAdditions,
+  ResultDetails,
+  StreamedResults,
+} from './operation.ts';
 import type { RedisSource } from './redis.ts';
 import type { CacheInvalidator, ResponseCacheOptions } from './response-cache.ts';
 import type { Precompressed } from './static.ts';
@@ -33,6 +42,14 @@ import type { UploadOptions } from './uploads.ts';
 import type { SchemaUsage, UsageOptions } from './usage.ts';
 
 export type { ErrorDetails, ErrorReporter } from './connect.ts';
+
+/** Where an error comes from, as `formatError` sees it. */
+export interface FormatErrorDetails<Context = unknown, C extends Caller = Caller> extends ErrorDetails {
+  /** The context of the operation; undefined before there is one. */
+  readonly context: Context | undefined;
+  /** What the option `caller` has returned: null for nobody, undefined without the option. */
+  readonly caller: C | null | undefined;
+}
 
 /** The request that option functions receive; `state` is always set. */
 export interface GraphQLRequest extends ConnectRequest {
@@ -73,9 +90,15 @@ export type ExecuteFunction = (args: ExecutionArgs) => MaybePromise<ExecutionRes
  * Options that HTTP and sockets share. Their functions get the request or, over sockets, the WebSocket. `Source`
  * has the members of both, unless a function declares another type.
  */
-export interface GraphQLCoreOptions<Source = ContextSource> {
+export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C extends Caller = Caller> {
   /** The context of resolvers: a value, or an (async) function of the request or, over sockets, of the WebSocket. @default none */
-  context?: Hook<[source: Source, details: ContextDetails], unknown> | Plain;
+  context?: Hook<[source: Source, details: ContextDetails<C>], MaybePromise<Context>> | (Context & Plain);
+  /**
+   * Says who sends a request, or opens a WebSocket: asked once for each of them, before the context, and for each event
+   * if the context is per event. `context`, `auth`, `budget`, `responseCache`, `idempotency`, `cursors` and `usage` use its
+   * answer. @default unknown
+   */
+  caller?: CallerFunction<Source, C> | undefined;
   /** The source of root fields, or a function of the request or WebSocket. @default none */
   rootValue?: Hook<[source: Source], unknown> | Plain;
   /** Resolver of fields that have none. @default graphql-js's property resolver */
@@ -86,9 +109,16 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
     | undefined;
   /** Validation rules in addition to those of the specification. @default [] */
   validationRules?: readonly ValidationRule[] | undefined;
-  /** Changes an error after masking; receives the original too. If it fails, the error is masked in its place. @default the masked error */
+  /**
+   * Changes an error after masking; receives the original too, and where it comes from. If it fails, the error is masked
+   * in its place. @default the masked error
+   */
   formatError?:
-    | ((formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError)
+    | ((
+        formatted: GraphQLFormattedError,
+        error: GraphQLError,
+        details: FormatErrorDetails<Context, C>,
+      ) => GraphQLFormattedError)
     | undefined;
   /**
    * Called once for each unexpected error: one that the client sees as "Internal server error", and one that
@@ -99,18 +129,27 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
   /** Which error modes requests may choose with `onError`, and what errors contain. @default {} */
   errors?: ErrorOptions | undefined;
   /** Called once for each operation, between validation and execution; may refuse it, or add `extensions` to its response. @default none */
-  onOperation?: Hook<[operation: OperationDetails<Source>], MaybePromise<OperationDecision>> | undefined;
+  onOperation?:
+    | Hook<[operation: OperationDetails<Source, Context, C>], MaybePromise<OperationDecision>>
+    | undefined;
+  /**
+   * Called with the result of each query and mutation, before it is sent: also one from the response cache, and an
+   * incremental one at its first part. It may add `extensions` and `headers`; it cannot change the result. If it fails, that
+   * is reported, and the result is sent as it is. @default none
+   */
+  onResult?: Hook<[result: ResultDetails<Source, Context, C>], MaybePromise<ResultAdditions>> | undefined;
   /** Adds signed cursors to the results of subscriptions with a history; clients continue after them. @default none */
-  cursors?: CursorOptions | undefined;
+  cursors?: CursorOptions<Context> | undefined;
   /**
    * Enforces `@authenticated`, `@requiresScopes` and `@policy` of the schema. Without it, a schema that has them is an
-   * error in development, and a warning in production; `false` says that a router in front enforces them. @default off
+   * error in development, and a warning in production; `false` says that a router in front enforces them. `true`: with the
+   * scopes of the option `caller`. @default off
    */
-  auth?: AuthOptions<Source> | false | undefined;
+  auth?: boolean | AuthOptions<Source, Context> | undefined;
   /** Computes the cost of each operation from the schema's directives and refuses expensive ones. @default off */
   cost?: boolean | CostOptions | undefined;
   /** Limits the cost or the number of operations per client and time; more is 429. @default none */
-  budget?: BudgetOptions<Source> | undefined;
+  budget?: BudgetOptions<Source, Context> | undefined;
   /**
    * Limits what each client may have open and start over HTTP, sockets and event streams, and enforces `@rateLimit` of
    * the schema: `true` does only that. `false` says that other code enforces it. @default none
@@ -120,7 +159,7 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
    * Executes a mutation once that clients repeat: a repetition with the same key gets the stored result. Over every
    * transport of the handler. @default off
    */
-  idempotency?: IdempotencyOptions<Source> | undefined;
+  idempotency?: boolean | IdempotencyOptions<Source, Context> | undefined;
   /**
    * Whether documents may select `__schema` and `__type`, or a function of the request or WebSocket. With `false`, and
    * unless `NODE_ENV` is `development` or `test`, no message contains "Did you mean …?", which reveals the schema.
@@ -189,8 +228,12 @@ export interface GraphQLCompressOptions {
  * Options of `graphqlHTTP`. `Req` is the request that functions declare, such as Express's. `Source` is that of
  * the functions that sockets call too.
  */
-export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
-  extends GraphQLCoreOptions<Source> {
+export interface GraphQLOptions<
+  Req = GraphQLRequest,
+  Source = SourceOf<Req>,
+  Context = unknown,
+  C extends Caller = Caller,
+> extends GraphQLCoreOptions<Source, Context, C> {
   /** GraphiQL on GET requests that prefer HTML: a boolean, its options, or a function of the request. @default true */
   graphiql?: GraphiQLOption<Req> | undefined;
   /**
@@ -235,14 +278,14 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
    * `@cacheControl` and `info.cacheControl`, also if the option `httpCache` is off.
    * @default false
    */
-  responseCache?: boolean | ResponseCacheOptions<Req> | undefined;
+  responseCache?: boolean | ResponseCacheOptions<Req, Context> | undefined;
   /** Compresses results and streams for clients that accept a coding. @default false */
   compress?: boolean | GraphQLCompressOptions | undefined;
   /**
    * Counts which clients use which fields, arguments, input fields and enum values.
    * @default off
    */
-  usage?: UsageOptions<Source> | undefined;
+  usage?: boolean | UsageOptions<Source> | undefined;
   /** Limits of documents and requests. */
   limits?: GraphQLLimits | undefined;
   /** Uploads by the GraphQL multipart request specification; `false`: 415, and nothing is parsed. @default true */
@@ -274,10 +317,17 @@ export interface ReplaceOptions {
 }
 
 /** The middleware that `graphqlHTTP` returns. It serves WebSockets too. */
-export interface GraphQLHandler extends CacheInvalidator {
+export interface GraphQLHandler<Context = unknown, C extends Caller = Caller> extends CacheInvalidator {
   (req: IncomingMessage, res: ServerResponse, next?: NextFunction): void;
   /** For a WebSocket route: `app.ws(path, handler.websocketHandler)` of express-ws, or a WebSocketServer's `connection` event. */
   readonly websocketHandler: WebsocketHandler;
+  /**
+   * Executes an operation of the application itself, for example in a job or while a page is rendered: with the checks,
+   * limits and masking of operations over HTTP. Resolves with the result or, for a subscription, with an async iterator of
+   * results; errors are in the result. Rejects if the signal ends it.
+   * @throws TypeError (code `ERR_OPTION`) if the request has neither a `query` nor a `documentId`.
+   */
+  execute(request: ExecuteRequest<Context, C>): Promise<Executed>;
   /**
    * Uses another schema for new operations, as soon as the cached and trusted documents are prepared for it. Rejects, and
    * keeps the earlier schema, if it is invalid, or if the handler was created with a function.
@@ -288,7 +338,7 @@ export interface GraphQLHandler extends CacheInvalidator {
 }
 
 /** The target of `attachSubscriptions`: the handler that `graphqlHTTP` returned, or a schema. */
-export type SubscriptionTarget = GraphQLSchema | GraphQLHandler;
+export type SubscriptionTarget<Context = unknown> = GraphQLSchema | GraphQLHandler<Context>;
 
 /** Options of errors (GraphQL proposals "onError" and "error coordinates"). */
 export interface ErrorOptions {
@@ -457,7 +507,7 @@ export interface CostOptions {
 }
 
 /** Options of budgets: each key has a token bucket, which operations take tokens from. */
-export interface BudgetOptions<Source = ContextSource> {
+export interface BudgetOptions<Source = ContextSource, Context = unknown> {
   /** The tokens of a full bucket. */
   limit: number;
   /** The time in which an empty bucket becomes full again. @default 60000 */
@@ -469,7 +519,7 @@ export interface BudgetOptions<Source = ContextSource> {
    * is the value of the option `context`.
    * @default the client's address: `req.ip`, or that of the socket; the first 64 bits of an IPv6 address
    */
-  key?: Hook<[source: Source, context: unknown], MaybePromise<string | undefined>> | undefined;
+  key?: Hook<[source: Source, context: Context], MaybePromise<string | undefined>> | undefined;
   /**
    * The Redis that keeps the buckets, which the processes with the same `prefix` share.
    * @default none: each process has its own buckets
@@ -525,7 +575,7 @@ export interface ClientLimitOptions<Source = ContextSource> {
 export type CursorKey = string | Uint8Array;
 
 /** Options of cursors, with which clients continue a subscription after the last event that they received. */
-export interface CursorOptions {
+export interface CursorOptions<Context = unknown> {
   /**
    * The secret that signs cursors, at least 32 bytes long; equal in all processes. Of a list, the first one
    * signs, and cursors of all are accepted: put a new secret first, and remove the old one after `maxAge`.
@@ -536,7 +586,7 @@ export interface CursorOptions {
    * bound to that key instead.
    * @default none: cursors are bound to their operation only
    */
-  user?: Hook<[context: unknown], string | number | null | undefined> | undefined;
+  user?: Hook<[context: Context], string | number | null | undefined> | undefined;
   /** The time for which a cursor is valid. @default 86_400_000 (a day) */
   maxAge?: Duration | undefined;
 }

@@ -6,12 +6,13 @@ import type { RedisSource } from './redis.ts';
  * header `Idempotency-Replayed: true`. The key is the argument of `@idempotent(key:)` at a root field, or the header
  * `Idempotency-Key`.
  */
-export interface IdempotencyOptions<Source = ContextSource> {
+export interface IdempotencyOptions<Source = ContextSource, Context = unknown> {
   /**
    * Returns the id of the user whose keys these are, such as `req.auth.sub`; null for callers without one, who share
    * their keys. It gets the request or, over sockets, the WebSocket, and the context value.
+   * @default the id of the option `caller`, without which the function is required
    */
-  user: Hook<[source: Source, context: unknown], string | number | null | undefined>;
+  user?: Hook<[source: Source, context: Context], string | number | null | undefined> | undefined;
   /**
    * The fields of the mutation type that need a key, or true for all of them. Without one they are refused with 400
    * (`IDEMPOTENCY_KEY_REQUIRED`). @default none

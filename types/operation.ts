@@ -1,8 +1,9 @@
 import type { DocumentNode, GraphQLError, GraphQLSchema, OperationDefinitionNode } from 'graphql';
+import type { Caller } from './caller.ts';
 import type { ContextSource, OperationTransport } from './connect.ts';
 
 /** An operation as `onOperation` sees it: valid, with valid variables, and not yet executed. */
-export interface OperationDetails<Source = ContextSource, Context = unknown> {
+export interface OperationDetails<Source = ContextSource, Context = unknown, C extends Caller = Caller> {
   readonly schema: GraphQLSchema;
   /** The document, which may contain other operations. */
   readonly document: DocumentNode;
@@ -21,6 +22,8 @@ export interface OperationDetails<Source = ContextSource, Context = unknown> {
   readonly request: Source;
   /** The context value of the operation. */
   readonly context: Context;
+  /** What the option `caller` has returned: null for nobody, undefined without the option. */
+  readonly caller: C | null | undefined;
   readonly transport: OperationTransport;
 }
 
@@ -47,3 +50,38 @@ export type OperationDecision =
 export type StreamedResults =
   | AsyncIterable<object>
   | { readonly initialResult: object; readonly subsequentResults: AsyncIterator<object, unknown> };
+
+/** The result of a query or mutation as `onResult` sees it: executed, and not sent yet. */
+export interface ResultDetails<Source = ContextSource, Context = unknown, C extends Caller = Caller> {
+  /** The document, which may contain other operations. */
+  readonly document: DocumentNode;
+  /** The operation of the document that was executed. */
+  readonly operation: OperationDefinitionNode;
+  /** The name of the operation; undefined for an anonymous one. */
+  readonly operationName: string | undefined;
+  /** The request; over sockets the WebSocket. */
+  readonly request: Source | undefined;
+  /** The context value of the operation. */
+  readonly context: Context;
+  /** What the option `caller` has returned: null for nobody, undefined without the option. */
+  readonly caller: C | null | undefined;
+  readonly transport: OperationTransport;
+  /** `data`: no errors. `partial`: errors and a member `data`. `refused`: no `data`, for example because of its variables. */
+  readonly kind: 'data' | 'partial' | 'refused';
+  /** The errors before masking. */
+  readonly errors: readonly GraphQLError[];
+  /** The status that the errors ask for, or 200; undefined if the operation did not come over HTTP. */
+  readonly status: number | undefined;
+}
+
+/**
+ * The return value of `onResult`: `extensions` to add to the result, which must have a JSON form, and `headers` of the
+ * HTTP response, such as `Set-Cookie`. Other transports ignore the headers.
+ */
+export type ResultAdditions =
+  | undefined
+  | ReturnType<() => void>
+  | {
+      readonly extensions?: Readonly<Record<string, unknown>> | undefined;
+      readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined;
+    };

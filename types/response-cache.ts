@@ -50,7 +50,7 @@ export interface CachePubSub {
 }
 
 /** The option `responseCache` of `graphqlHTTP`: stores results and sends them without an execution. */
-export interface ResponseCacheOptions<Req = object> {
+export interface ResponseCacheOptions<Req = object, Context = unknown> {
   /** Where responses are stored: a `redisStore`, or another implementation. @default the memory of the process */
   store?: CacheStore | undefined;
   /** Bytes of memory for responses, without `store`. A response may take an eighth of it. @default 67108864 (64 MiB) */
@@ -66,9 +66,9 @@ export interface ResponseCacheOptions<Req = object> {
    * cache, and responses with the scope PRIVATE are not stored.
    * @default none
    */
-  key?: Hook<[req: Req, context: unknown], string | null | undefined> | undefined;
+  key?: Hook<[req: Req, context: Context], string | null | undefined> | undefined;
   /** Returns tags for the response, in addition to those of the schema and of resolvers. @default none */
-  tags?: Hook<[req: Req, context: unknown], readonly string[]> | undefined;
+  tags?: Hook<[req: Req, context: Context], readonly string[]> | undefined;
   /** The time for which an expired response is sent while a new one is created. @default 0 */
   staleWhileRevalidate?: Duration | undefined;
   /** The time for which an expired response is sent instead of unexpected errors. @default 0 */

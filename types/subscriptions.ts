@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Caller } from './caller.ts';
 import type {
   ByteSize,
   ContextSource,
@@ -23,12 +24,16 @@ export interface ContextWebSocket extends WebSocketLike, ContextSource {
 }
 
 /** The second argument of `context` functions. */
-export interface ContextDetails {
+export interface ContextDetails<C extends Caller = Caller> {
   readonly transport: OperationTransport;
   /** The payload of the client's `connection_init`; undefined over HTTP. */
   readonly connectionParams: Readonly<Record<string, unknown>> | undefined;
   /** The operation; undefined for the context of a connection, which `onConnect` gets. */
   readonly operation: SharedOperation | undefined;
+  /** What the option `caller` has returned: null for nobody, undefined without the option. */
+  readonly caller: C | null | undefined;
+  /** The response of an HTTP request, for example to set a cookie; undefined on other transports. */
+  readonly response: ServerResponse | undefined;
 }
 
 /** A subprotocol: `graphql-transport-ws` is the current one, `graphql-ws` the legacy one (subscriptions-transport-ws). */
@@ -108,7 +113,10 @@ export interface SubscriptionOptions<Context = unknown> {
   /** The path, with or without a trailing slash. @default '/graphql' */
   path?: string | undefined;
   /** The context of resolvers: a value, copied for each connection, or an (async) function of the WebSocket. @default the handler's, or none */
-  context?: object | ((websocket: ContextWebSocket, details: ContextDetails) => unknown) | undefined;
+  context?:
+    | (Context & object)
+    | ((websocket: ContextWebSocket, details: ContextDetails) => MaybePromise<Context>)
+    | undefined;
   /**
    * When a `context` function is called: for the connection and each operation, also for each event of a
    * subscription (in event streams too), or for the connection only.
@@ -152,7 +160,7 @@ export interface SubscriptionOptions<Context = unknown> {
    * @default none
    */
   share?:
-    | Hook<[context: unknown, operation: SharedOperation], string | number | null | undefined>
+    | Hook<[context: Context, operation: SharedOperation], string | number | null | undefined>
     | undefined;
 }
 

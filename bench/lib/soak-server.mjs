@@ -86,7 +86,7 @@ const limitsOf = (folder) => ({
 const FEATURES = {
   batching: true,
   inflate: true,
-  httpCache: { tagHeader: 'Cache-Tag' },
+  httpCache: { tags: 'Cache-Tag' },
   responseCache: {
     maxBytes: 2 << 20,
     staleWhileRevalidate: '1s',

@@ -1,5 +1,6 @@
 import type { GraphQLSchema } from 'graphql';
 import type { AuthDetails, AuthNames, AuthOptions } from '../../types/auth.ts';
+import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import { coerceVariables } from '../core/admission.ts';
 import type { Extension, ExtensionParts, PrepareParts } from '../core/extension.ts';
@@ -16,7 +17,6 @@ import type {
 } from '../execution/types.ts';
 import { withNativePromise } from '../execution/types.ts';
 import {
-  isFunction,
   isListOf,
   isString,
   oneOf,
@@ -24,7 +24,6 @@ import {
   optionError,
   type Rules,
   resolveOptions,
-  rule,
   settle,
   wrongOption,
   wrongReturnValue,
@@ -37,7 +36,7 @@ import { type Condition, NAMES, requirementsOf } from './requirements.ts';
 
 /** The option `auth` after checks. */
 interface AuthSettings {
-  readonly scopes: (source: unknown, details: AuthDetails) => MaybePromise<unknown>;
+  readonly scopes: ((source: unknown, details: AuthDetails) => MaybePromise<unknown>) | undefined;
   readonly policies:
     | ((names: readonly string[], source: unknown, details: AuthDetails) => MaybePromise<unknown>)
     | undefined;
@@ -46,7 +45,7 @@ interface AuthSettings {
 }
 
 const rules: Rules<AuthSettings> = {
-  scopes: rule<AuthSettings['scopes']>(() => null, isFunction, 'a function of the request'),
+  scopes: optionalFunction(),
   policies: optionalFunction(),
   mode: oneOf('reject', 'null'),
   schemaFor: optionalFunction(),
@@ -57,13 +56,21 @@ const rules: Rules<AuthSettings> = {
  *
  * @throws TypeError (code `ERR_OPTION`) for a wrong option.
  */
-export function createAuthorization(given: unknown, { scope }: Pick<ExtensionParts, 'scope'>): Extension {
+export function createAuthorization(
+  { auth: given, caller }: { readonly auth?: unknown; readonly caller?: unknown },
+  { scope }: Pick<ExtensionParts, 'scope'>,
+): Extension {
   if (given === false) return {};
   const noteUnenforced = createUnenforcedNote(scope, given === undefined ? unenforced : unused);
   if (given === undefined) return { noteUnenforced };
-  const settings = resolveOptions(AUTH_OPTIONS, given, rules);
-  if ((given as { readonly scopes?: unknown }).scopes === undefined)
-    throw wrongOption(AUTH_OPTIONS, 'scopes', undefined, 'a function of the request');
+  const settings = resolveOptions(AUTH_OPTIONS, given === true ? {} : given, rules);
+  if (settings.scopes === undefined && caller === undefined)
+    throw wrongOption(
+      AUTH_OPTIONS,
+      'scopes',
+      undefined,
+      'a function of the request, unless the option "caller" of graphqlHTTP says who is calling',
+    );
   const { schemaFor } = settings;
   return {
     noteUnenforced,
@@ -77,10 +84,10 @@ export function createAuthorization(given: unknown, { scope }: Pick<ExtensionPar
     ...(schemaFor && {
       schemaFor: (serve) => {
         const find = createCallerSchemas(schemaFor, serve);
-        return (whole, source, connectionParams, given) => {
+        return (whole, source, { connectionParams, transport: given, caller }) => {
           const transport = given ?? (connectionParams === undefined ? 'http' : 'websocket');
           const details = { transport, connectionParams, context: undefined };
-          return settle(scopesOf(settings, source, details), (scopes) => find(whole, scopes));
+          return settle(scopesOf(settings, caller, source, details), (scopes) => find(whole, scopes));
         };
       },
     }),
@@ -152,7 +159,7 @@ function authorize(
 ): MaybePromise<RequestError | undefined> {
   const { demands, possible, policies: names } = requirement.for(inputs.variableValues);
   const details = detailsOf(inputs);
-  return settle(scopesOf(settings, source, details), (scopes) =>
+  return settle(scopesOf(settings, inputs.caller, source, details), (scopes) =>
     settle(policiesOf(settings, names, source, details), (policies) => {
       const access = new Access({ scopes, policies }, possible, requirement);
       inputs.access = access;
@@ -178,11 +185,14 @@ const detailsOf = ({ origin, connectionParams, contextValue }: ExecutionInputs):
   context: contextValue,
 });
 
+/** The scopes of the caller; undefined if nobody is signed in. */
 function scopesOf(
   { scopes }: AuthSettings,
+  caller: Caller | null | undefined,
   source: unknown,
   details: AuthDetails,
 ): MaybePromise<ReadonlySet<string> | undefined> {
+  if (scopes === undefined) return caller ? new Set(caller.scopes) : undefined;
   return settle(withNativePromise(scopes(source, details)), (returned) => {
     if (returned === null || returned === undefined) return undefined;
     return toNames(returned, 'scopes', "a list of scopes, such as scope.split(' '), or null");

@@ -70,6 +70,20 @@ export class CachedQueries {
     return this.#cache.run(new CacheableQuery(this.#services, place, query, caching));
   }
 
+  /**
+   * The part of the key that separates users; undefined if the request must not use the cache. With the option `caller`,
+   * results that the schema declares public are those of all callers.
+   */
+  #userOf({ call, policy, exchange }: Query): string | undefined {
+    const { caller } = call;
+    const { settings } = this.#services;
+    if (settings.key !== undefined || caller === undefined)
+      return userOf(settings, exchange, call.contextValue);
+    const isPublic = policy.of(call.variableValues).scope === 'PUBLIC';
+    exchange.userKey = isPublic ? '' : (caller?.id ?? null);
+    return exchange.userKey ?? undefined;
+  }
+
   #planOf(prepared: PreparedOperation): KeyPlan {
     return getOrCreate(
       this.#plans,
@@ -79,10 +93,11 @@ export class CachedQueries {
   }
 
   /** Returns the place of the result in the cache; undefined if the request must not use the cache. */
-  #placeOf({ call, prepared, exchange }: Query): CachePlace | undefined {
+  #placeOf(query: Query): CachePlace | undefined {
+    const { call, prepared, exchange } = query;
     const { access, params } = call;
     // The headers of the response depend on the key also if the result is not stored.
-    const user = userOf(this.#services.settings, exchange, call.contextValue);
+    const user = this.#userOf(query);
     if (call.incremental !== undefined) return undefined;
     const variants = declaredVariants(exchange);
     if (user === undefined || variants === undefined) return undefined;
@@ -181,7 +196,8 @@ export class CacheableQuery implements CachePlace {
 
   /** Whether the key identifies the user, so that private results may be stored. */
   get isPrivate(): boolean {
-    return this.#services.settings.key !== undefined;
+    if (this.#services.settings.key !== undefined) return true;
+    return this.#query.call.caller !== undefined && this.#exchange.userKey !== '';
   }
 
   /** Whether the key separates all users; known after the execution, in which a resolver may set a cookie. */
@@ -189,7 +205,7 @@ export class CacheableQuery implements CachePlace {
     const { req, res } = this.#exchange;
     if (this.#headers !== undefined && this.#headers !== limitingHeaders(res)) return false;
     // A request whose headers or URL contain credentials has no query.
-    return this.isPrivate || !hasUser(req, res);
+    return this.isPrivate || this.#query.call.caller !== undefined || !hasUser(req, res);
   }
 
   /** Whether the client has disconnected. */

@@ -1,13 +1,16 @@
 import type { MaybePromise } from '../../types/connect.ts';
+import { withExtensions } from '../core/admission.ts';
 import type { Extension, ExtensionParts } from '../core/extension.ts';
 import {
   type ExecutionCaching,
   type ExecutionOutcome,
+  type OperationCall,
   type OperationHooks,
   observedResults,
   type RemainingResults,
   withRest,
 } from '../execution/types.ts';
+import { isCacheable } from '../http/exchange.ts';
 import { caught, settle } from '../options/rules.ts';
 import { CachedQueries, type CacheOptions } from './cached-query.ts';
 import { createCacheHeaders } from './headers.ts';
@@ -43,7 +46,10 @@ export function createCache(options: CacheOptions, parts: ExtensionParts): Exten
     prepare(operation, { account }) {
       const policy = new OperationPolicy(operation, hints, account);
       const type = operation.operation.operation;
-      if (type === 'query') return { around: aroundQuery(policy, queries) };
+      if (type === 'query')
+        return httpCache?.tags === 'extensions'
+          ? { admit: willExtend, around: withTags(aroundQuery(policy, queries)) }
+          : { around: aroundQuery(policy, queries) };
       return (
         store && { around: type === 'mutation' ? aroundMutation(policy, store) : aroundEvent(policy, store) }
       );
@@ -65,6 +71,22 @@ const aroundQuery =
     if (exchange.batchCost === undefined) exchange.caching = call.caching;
     return queries === undefined ? next() : queries.execute({ call, prepared, policy, exchange, next });
   };
+
+function willExtend(call: OperationCall): undefined {
+  call.willExtend();
+}
+
+/** Adds the tags of cacheable results for a router in front. */
+const withTags =
+  (around: Around): Around =>
+  (call, prepared, next) =>
+    settle(around(call, prepared, next), (outcome) => {
+      const caching = call.exchange?.caching;
+      if (outcome.kind !== 'data' || caching === undefined) return outcome;
+      const policy = caching.policy();
+      if (!isCacheable(policy) || policy.tags.length === 0) return outcome;
+      return withExtensions(outcome, JSON.stringify({ apolloCacheTags: policy.tags }));
+    });
 
 /** Removes the stored results of the tags of an event before its result is sent. */
 const aroundEvent =

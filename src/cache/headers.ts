@@ -20,10 +20,12 @@ export function createCacheHeaders(options: CachingSettings | undefined): Respon
     if (caching === undefined) return;
     if (caching.age !== undefined) reply.headers['age'] = String(caching.age);
     if (options === undefined) return;
-    if (req.method === 'POST' || response.status !== 200 || response.cause.kind !== 'data') return;
+    if (response.status !== 200 || response.cause.kind !== 'data') return;
     const { headers } = reply;
     // The application's own header has priority.
     if (!res.hasHeader('cache-control')) addPolicy(headers, exchange, caching.policy(), options);
+    // Routers and clients read the policy of a POST. No cache stores it without `Content-Location` (RFC 9110 §9.3.3).
+    if (req.method === 'POST') return;
     const own = res.getHeader('etag');
     const plain =
       own === undefined ? weakenIfPatched(res, tagOf(caching, reply.body ?? '', response.type)) : String(own);
@@ -52,13 +54,13 @@ function addPolicy(
   headers: Headers,
   exchange: Exchange,
   policy: CachePolicy,
-  { vary, tagHeader }: CachingSettings,
+  { vary, tags: place }: CachingSettings,
 ): void {
   if (!isCacheable(policy)) return;
   const { maxAge, sharedMaxAge, tags } = policy;
   let names = policy.vary;
   // A shared cache that does not know all tags could not remove the result.
-  const isComplete = tagHeader === false || fitIntoHeader(tags);
+  const isComplete = place === false || place === 'extensions' || fitIntoHeader(tags);
   const isPublic = policy.scope === 'PUBLIC' && isComplete && isShared(exchange);
   if (isPublic) {
     const isEqual = sharedMaxAge === maxAge;
@@ -66,8 +68,8 @@ function addPolicy(
     if (!isEqual) headers['cdn-cache-control'] = `max-age=${sharedMaxAge}`;
     const age = exchange.caching?.age ?? 0;
     if (age > 0) headers['x-accel-expires'] = secondsForNginx(sharedMaxAge - age);
-    if (tagHeader !== false && tags.length > 0) {
-      headers[tagHeader.toLowerCase()] = tags.join(tagHeader === 'Cache-Tag' ? ',' : ' ');
+    if (place !== false && place !== 'extensions' && tags.length > 0) {
+      headers[place.toLowerCase()] = tags.join(place === 'Cache-Tag' ? ',' : ' ');
     }
   } else if (maxAge > 0) {
     headers['cache-control'] = `private, max-age=${maxAge}`;

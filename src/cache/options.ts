@@ -87,7 +87,7 @@ export type CachingSettings = Readonly<WithDefaults<CacheControlOptions>>;
 const rules: Rules<CachingSettings> = {
   defaultMaxAge: seconds(0),
   vary: rule<readonly string[]>([], isVary, "a list of names of request headers such as 'Accept-Language'"),
-  tagHeader: oneOf(false, 'Cache-Tag', 'Surrogate-Key', 'xkey'),
+  tags: oneOf(false, 'Cache-Tag', 'Surrogate-Key', 'xkey', 'extensions'),
 };
 
 /** Resolves the option `httpCache`; undefined if it is off. */

@@ -31,7 +31,7 @@ function ask(
   call: OperationCall,
   settings: CoercionSettings,
 ): MaybePromise<RequestError | undefined> {
-  const { variableValues, contextValue, origin, source } = call;
+  const { variableValues, contextValue, origin, source, caller } = call;
   const coerced = coerceVariables(prepared, variableValues, settings);
   if (coerced.kind === 'error') return coerced;
   const { schema, document, operation } = prepared;
@@ -44,6 +44,7 @@ function ask(
     coercedVariables: coerced.values,
     request: source,
     context: contextValue,
+    caller,
     transport: origin?.transport ?? 'http',
   });
   return settle(withNativePromise(returned), (decision) => use(decision, prepared, call));

@@ -1,4 +1,5 @@
 import type { GraphQLSchema } from 'graphql';
+import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ObservedOperation } from '../execution/observed.ts';
 import type {
@@ -14,6 +15,7 @@ import type {
   RequestError,
 } from '../execution/types.ts';
 import type { Exchange } from '../http/exchange.ts';
+import type { FindCaller } from './caller.ts';
 import type { GraphQLCore } from './core.ts';
 
 /**
@@ -27,6 +29,8 @@ export abstract class Call implements OperationCall {
   observed: ObservedOperation | undefined;
   /** Set by the step of the context. */
   contextValue: unknown = undefined;
+  /** What the option `caller` has returned: null for nobody, undefined without the option. */
+  caller: Caller | null | undefined = undefined;
   /** What the caller may see; undefined if all callers see the same. */
   access: CallerAccess | undefined = undefined;
   /** The JSON text of the `extensions` to add to each result. */
@@ -73,8 +77,11 @@ export abstract class Call implements OperationCall {
   /** Whether a client may still receive the result. No step runs without one. */
   abstract isWanted(): boolean;
 
+  /** Returns the caller; called only with the option `caller`. */
+  abstract findCaller(find: FindCaller): MaybePromise<Caller | null>;
+
   findSchema(): MaybePromise<GraphQLSchema> {
-    return this.core.schemaFor(this.source);
+    return this.core.schemaFor(this.source, { caller: this.caller });
   }
 
   /** Lets a prepared operation wait for earlier ones of the same client. */
@@ -94,7 +101,7 @@ export abstract class Call implements OperationCall {
   }
 
   createContext(): MaybePromise<unknown> {
-    return this.core.contextFor(this.source, this.params);
+    return this.core.contextFor(this.source, { operation: this.params, caller: this.caller });
   }
 
   /** Hands the operation over to another call: that of the stream in which its results are sent. False if this one goes on. */

@@ -1,6 +1,6 @@
 import { assertValidSchema, GraphQLSchema, version, versionInfo } from 'graphql';
-import type { MaybePromise, OperationTransport } from '../../types/connect.ts';
-import type { ContextDetails, SharedOperation, SubscriptionProtocol } from '../../types/subscriptions.ts';
+import type { MaybePromise } from '../../types/connect.ts';
+import type { ContextDetails, SubscriptionProtocol } from '../../types/subscriptions.ts';
 import {
   createErrorReporter,
   isDevelopment,
@@ -21,6 +21,7 @@ import type { CursorSettings } from '../live/cursors.ts';
 import { assertSync, type OptionScope, settle } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { type CoreDocuments, type CoreParts, createCoreDocuments } from './by-id.ts';
+import { createFindCaller, type FindCaller } from './caller.ts';
 import type { Prepare } from './documents.ts';
 import { assertIncremental, mayBeIncremental } from './engines.ts';
 import { createErrorFormatter, createErrorMask, errorDetails, type FormatErrors } from './errors.ts';
@@ -31,6 +32,7 @@ import {
   type Extension,
   foldGuards,
   type ResponseHooks,
+  type SchemaOrigin,
 } from './extension.ts';
 import { type CoreSettings, MAX_ERRORS } from './options.ts';
 import {
@@ -42,23 +44,14 @@ import {
 } from './schema.ts';
 
 /** Returns the context value of a request, a connection or an operation. */
-export type ContextFactory = (
-  source: unknown,
-  operation?: SharedOperation,
-  connectionParams?: Readonly<Record<string, unknown>>,
-  transport?: OperationTransport,
-) => MaybePromise<unknown>;
+export type ContextFactory = (source: unknown, details?: Partial<ContextDetails>) => MaybePromise<unknown>;
 
 /**
  * One schema with its settings. HTTP and WebSockets share it and its cache: a document that was prepared for
  * one transport is in the cache for the other.
  */
 export interface GraphQLCore {
-  schemaFor(
-    request: unknown,
-    connectionParams?: Readonly<Record<string, unknown>>,
-    transport?: OperationTransport,
-  ): MaybePromise<GraphQLSchema>;
+  schemaFor(request: unknown, origin: SchemaOrigin): MaybePromise<GraphQLSchema>;
   /** Replaces the schema for new operations; older ones should end within `milliseconds`. */
   replace(schema: unknown, milliseconds: number): Promise<void>;
   /** Calls a function after each replacement. */
@@ -84,6 +77,8 @@ export interface GraphQLCore {
    */
   readonly contextFor: ContextFactory;
   readonly onOperation: OnOperation | undefined;
+  /** Finds the caller; undefined without the option `caller`. */
+  readonly findCaller: FindCaller | undefined;
   /** Whether the caller of each event of a subscription is checked. */
   readonly checksEvents: boolean;
   /** The limits of each client; undefined if there are none. */
@@ -137,13 +132,10 @@ type ContextFunction = (source: unknown, details: ContextDetails) => unknown;
 export function createContextFactory(context: unknown): ContextFactory {
   if (typeof context !== 'function') return () => context;
   const create = context as ContextFunction;
-  return (
-    source,
-    operation,
-    connectionParams,
-    transport = connectionParams === undefined ? 'http' : 'websocket',
-  ) => {
-    return withNativePromise(create(source, { transport, connectionParams, operation }));
+  return (source, details) => {
+    const { operation, connectionParams, caller, response } = details ?? {};
+    const transport = details?.transport ?? (connectionParams === undefined ? 'http' : 'websocket');
+    return withNativePromise(create(source, { transport, connectionParams, operation, caller, response }));
   };
 }
 
@@ -166,7 +158,6 @@ export function createCore(
   const extensions = createExtensions({ scope, reportBackground: report, reportError, hasOneSchema });
   if (schema instanceof GraphQLSchema) for (const { check } of extensions) check?.(schema);
   const engineSettings = createEngineSettings(settings, reporter, extensions);
-  const { context, rootValue } = settings;
   const source = schemaSource(scope, schema, extensions);
   const rules = extensions.flatMap(({ rule }) => rule ?? []);
   const options = { ...settings, validationRules: [...settings.validationRules, ...rules] };
@@ -185,14 +176,11 @@ export function createCore(
       return mayBeIncremental(source.one === undefined ? schema : replaceable.current, settings);
     },
     maxVariables: settings.limits.variables,
-    hasContextFunction: typeof context === 'function',
     readsSource: readsSource(settings, extensions),
-    contextFor: createContextFactory(context),
-    onOperation: settings.onOperation,
+    ...functionsOf(settings),
     timeLimit: engineSettings.timeLimit,
     ...membersOf(extensions),
     cursors: settings.cursorSettings,
-    rootValueFor: createRootValue(rootValue),
     allowedOrigins: settings.allowedOrigins,
     subscriptionProtocols: settings.subscriptionProtocols,
     isHostAllowed: settings.allowedHosts && createHostCheck(settings.allowedHosts),
@@ -202,6 +190,23 @@ export function createCore(
   };
   return core;
 }
+
+/** The members of a core that call functions of the options. */
+const functionsOf = ({
+  caller,
+  context,
+  onOperation,
+  rootValue,
+}: CoreSettings): Pick<
+  GraphQLCore,
+  'onOperation' | 'findCaller' | 'hasContextFunction' | 'contextFor' | 'rootValueFor'
+> => ({
+  onOperation,
+  findCaller: caller && createFindCaller(caller),
+  hasContextFunction: typeof context === 'function',
+  contextFor: createContextFactory(context),
+  rootValueFor: createRootValue(rootValue),
+});
 
 /** The members of a core that its extensions determine. */
 const membersOf = (
@@ -267,12 +272,12 @@ function createRootValue(rootValue: unknown): GraphQLCore['rootValueFor'] {
 
 /** Whether a function of the options gets the request or WebSocket. */
 function readsSource(
-  { documents, introspection, onOperation, rootValue }: CoreSettings,
+  { caller, documents, introspection, onOperation, rootValue }: CoreSettings,
   extensions: readonly Extension[],
 ): boolean {
   const { only } = (documents ?? {}) as { readonly only?: unknown };
   return (
-    [rootValue, introspection, only, onOperation].some((each) => typeof each === 'function') ||
+    [caller, rootValue, introspection, only, onOperation].some((each) => typeof each === 'function') ||
     extensions.some((each) => each.readsSource === true)
   );
 }
@@ -283,8 +288,8 @@ function forCallers(source: SchemaOfRequest, extensions: readonly Extension[]): 
   if (schemaFor === undefined) return source;
   const choose = schemaFor((schema) => served(extensions, schema));
   return {
-    schemaFor: (request, connectionParams, transport) =>
-      settle(source.schemaFor(request), (schema) => choose(schema, request, connectionParams, transport)),
+    schemaFor: (request, origin) =>
+      settle(source.schemaFor(request, origin), (schema) => choose(schema, request, origin)),
     hasOneSchema: false,
   };
 }

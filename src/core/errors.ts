@@ -1,5 +1,5 @@
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
-import type { ErrorDetails } from '../../types/graphql.ts';
+import type { ErrorDetails, FormatErrorDetails } from '../../types/graphql.ts';
 import type { Reporter } from '../diagnostics/logging.ts';
 import { statusOfRefusal } from '../execution/deadline.ts';
 import {
@@ -58,7 +58,10 @@ export function createErrorFormatter(
     if (coordinate) formatted = withCoordinate(formatted, coordinates.get(error));
     if (formatError === undefined && (!isPublic || formatted.extensions === undefined)) return formatted;
     try {
-      if (formatError !== undefined) formatted = withoutHttp(assertFormatted(formatError(formatted, error)));
+      if (formatError !== undefined)
+        formatted = withoutHttp(
+          assertFormatted(formatError(formatted, error, formatDetails(origin, error.path))),
+        );
       // Extensions may contain a BigInt, or themselves.
       JSON.stringify(formatted);
       return formatted;
@@ -135,6 +138,12 @@ function withoutSuggestion(formatted: GraphQLFormattedError): GraphQLFormattedEr
   const message = formatted.message.replace(SUGGESTION, '');
   return message === formatted.message ? formatted : { ...formatted, message };
 }
+
+const formatDetails = (origin: ErrorOrigin | undefined, path: GraphQLError['path']): FormatErrorDetails => ({
+  ...errorDetails(origin, path),
+  context: origin?.contextValue,
+  caller: origin?.caller,
+});
 
 /** The details of a report. */
 export function errorDetails(

@@ -1,4 +1,5 @@
 import type { GraphQLSchema, ValidationRule } from 'graphql';
+import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise, OperationTransport } from '../../types/connect.ts';
 import type { GraphQLHandler } from '../../types/graphql.ts';
 import type {
@@ -62,7 +63,7 @@ export interface Extension {
 /** The limits of each client. A client has the key of its request, which `operation` and `connect` find. */
 export interface ClientGate {
   /** Counts an operation, before it is prepared. Returns why it must not run. */
-  operation(source: unknown): MaybePromise<RequestError | undefined>;
+  operation(source: unknown, caller: Caller | null | undefined): MaybePromise<RequestError | undefined>;
   /** Counts a WebSocket, by its upgrade request. Returns why it must not be opened. */
   connect(request: object): MaybePromise<HttpError | undefined>;
   /** Returns the same client for a WebSocket as for its upgrade request. */
@@ -116,12 +117,15 @@ export type CreateExtensions = (parts: ExtensionParts) => readonly Extension[];
 /** Returns the schema whose names a caller may use; `serve` adds what extensions add to schemas. */
 type SchemaChoice = (
   serve: (schema: GraphQLSchema) => GraphQLSchema,
-) => (
-  schema: GraphQLSchema,
-  source: unknown,
-  params?: Readonly<Record<string, unknown>>,
-  transport?: OperationTransport,
-) => MaybePromise<GraphQLSchema>;
+) => (schema: GraphQLSchema, source: unknown, origin: SchemaOrigin) => MaybePromise<GraphQLSchema>;
+
+/** What is known of a request or WebSocket when its schema is chosen. */
+export interface SchemaOrigin {
+  readonly connectionParams?: Readonly<Record<string, unknown>> | undefined;
+  /** @default by `connectionParams` */
+  readonly transport?: OperationTransport | undefined;
+  readonly caller?: Caller | null | undefined;
+}
 
 type Hook<Name extends keyof OperationHooks> = NonNullable<OperationHooks[Name]>;
 

@@ -1,5 +1,6 @@
 import type { GraphQLError, GraphQLFormattedError, ValidationRule } from 'graphql';
-import type { DocumentLimits, ExecuteFunction } from '../../types/graphql.ts';
+import type { CallerDetails } from '../../types/caller.ts';
+import type { DocumentLimits, ExecuteFunction, FormatErrorDetails } from '../../types/graphql.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import type { OnError } from '../diagnostics/logging.ts';
 import { timeoutRule } from '../execution/deadline.ts';
@@ -29,6 +30,7 @@ import {
   type WithDefaults,
 } from '../options/rules.ts';
 import { DEFAULT_ENGINE } from './default-engine.ts';
+import type { OnResult } from './on-result.ts';
 
 /** The errors after which validation and coercion stop; all errors of resolvers are reported. */
 export const MAX_ERRORS = 10;
@@ -44,12 +46,17 @@ interface ErrorSettings {
 /** The settings that HTTP and sockets share. */
 export interface CoreSettings {
   readonly context: unknown;
+  readonly caller: ((source: unknown, details: CallerDetails) => unknown) | undefined;
   readonly rootValue: unknown;
   readonly fieldResolver: unknown;
   readonly typeResolver: unknown;
   readonly validationRules: readonly ValidationRule[];
   readonly formatError:
-    | ((formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError)
+    | ((
+        formatted: GraphQLFormattedError,
+        error: GraphQLError,
+        details: FormatErrorDetails,
+      ) => GraphQLFormattedError)
     | undefined;
   readonly onError: OnError;
   /** Origins whose pages count as same-site. */
@@ -58,6 +65,7 @@ export interface CoreSettings {
   readonly allowedHosts: readonly string[] | undefined;
   readonly onOperation: OnOperation | undefined;
   readonly subscriptionProtocols: readonly SubscriptionProtocol[];
+  readonly onResult: OnResult | undefined;
   readonly errors: ErrorSettings;
   /** The option `cursors`; undefined if it is not set. */
   readonly cursorSettings?: CursorSettings | undefined;
@@ -99,6 +107,7 @@ const documentLimitRules: Rules<DocumentLimitSettings> = {
 /** The rules of the options that HTTP and sockets share, except `limits`. */
 const coreRules: Rules<Omit<CoreSettings, 'limits' | 'errors' | 'cursorSettings'>> = {
   context: notPromise('a value, or a function of the request, which may be async'),
+  caller: optionalFunction(),
   rootValue: notPromise('a value that is not a promise, or a synchronous function of the request'),
   fieldResolver: optionalFunction(),
   typeResolver: optionalFunction(),
@@ -125,10 +134,11 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'errors' | 'cursorSettings'
     isListOf(isOneOf(...PROTOCOLS)),
     "a list of 'graphql-transport-ws' and 'graphql-ws'",
   ),
+  onResult: optionalFunction(),
   cursors: group('an object with a key'),
   auth: group(
-    'an object such as { scopes: (req) => req.auth?.scopes ?? null }, or false if a router in front enforces the directives',
-    (value) => value === false,
+    'true with the option "caller", an object such as { scopes: (req) => req.auth?.scopes ?? null }, or false if a router in front enforces the directives',
+    isBoolean,
   ),
   cost: group('a boolean, or an object such as { maxCost: 500 }', isBoolean),
   budget: group('an object such as { limit: 5000, window: 60_000 }'),

@@ -35,18 +35,28 @@ export type Result = ExecutionOutcome | RequestError | Streamed;
  * HttpError if the request is refused.
  */
 export function run(call: Call): MaybePromise<Result> {
-  const { clients } = call.core;
-  if (clients === undefined) return begin(call);
-  return settle(inTime(call, clients.operation(call.source)), (refusal) => refusal ?? begin(call));
-}
-
-function begin(call: Call): MaybePromise<Result> {
   const { variables, index } = call.params;
   // The operations of a batch share the limit, and were checked together.
   if (variables !== undefined && index === undefined)
     assertVariableLimits([variables], call.core.maxVariables);
-  return settle(inTime(call, call.findSchema()), (schema) => prepare(call, schema));
+  const { findCaller } = call.core;
+  if (findCaller === undefined) return count(call);
+  return settle(inTime(call, call.findCaller(findCaller)), (caller) => {
+    call.caller = caller;
+    return count(call);
+  });
 }
+
+/** Counts the operation of its client, if clients have limits. */
+function count(call: Call): MaybePromise<Result> {
+  const { clients } = call.core;
+  if (clients === undefined) return findSchema(call);
+  const refusal = inTime(call, clients.operation(call.source, call.caller));
+  return settle(refusal, (refused) => refused ?? findSchema(call));
+}
+
+const findSchema = (call: Call): MaybePromise<Result> =>
+  settle(inTime(call, call.findSchema()), (schema) => prepare(call, schema));
 
 function prepare(call: Call, schema: GraphQLSchema): MaybePromise<Result> {
   const prepared = inTime(call, call.core.prepare(schema, call.params, call.source));

@@ -1,17 +1,17 @@
 import { GraphQLError } from 'graphql';
+import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import { refusalError } from '../execution/graphql-error.ts';
 import { type RequestError, withNativePromise } from '../execution/types.ts';
 import type { Headers } from '../http/reply.ts';
 import {
   duration,
-  isFunction,
   isString,
   oneOf,
+  optionalFunction,
   positive,
   type Rules,
   resolveOptions,
-  rule,
   settle,
   wrongOption,
   wrongReturnValue,
@@ -33,7 +33,7 @@ interface BudgetSettings extends BucketPlace {
   readonly limit: number;
   readonly window: number;
   readonly unit: 'cost' | 'operations';
-  readonly key: (source: unknown, context: unknown) => MaybePromise<unknown>;
+  readonly key: ((source: unknown, context: unknown) => MaybePromise<unknown>) | undefined;
 }
 
 const rules: Rules<BudgetSettings> = {
@@ -41,11 +41,7 @@ const rules: Rules<BudgetSettings> = {
   limit: positive(0, 'tokens'),
   window: duration(60_000),
   unit: oneOf('cost', 'operations'),
-  key: rule<BudgetSettings['key']>(
-    clientAddress,
-    isFunction,
-    'a function of the request or WebSocket and the context',
-  ),
+  key: optionalFunction(),
   ...bucketRules('espalier:budget:'),
 };
 
@@ -71,6 +67,7 @@ type BudgetCheck = (
   source: unknown,
   context: unknown,
   cost: number,
+  caller?: Caller | null,
 ) => MaybePromise<RequestError | WithinBudget>;
 
 const WARNING = { owner: 'graphqlHTTP: budget', type: 'BudgetWarning', code: 'ESPALIER_BUDGET' };
@@ -91,7 +88,9 @@ export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
     return settle(taken, (settled) => toResult(settled, tokens, settings));
   }
 
-  return (source, context, cost) => {
+  return (source, context, cost, caller) => {
+    // No address begins with a word.
+    if (keyOf === undefined) return take(caller ? `caller ${caller.id}` : clientAddress(source), cost);
     return settle(withNativePromise(keyOf(source, context)), (key) => take(key, cost));
   };
 }

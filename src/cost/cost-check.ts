@@ -56,7 +56,7 @@ export function createCost(
         admit(call) {
           const priced = price === undefined ? UNPRICED : check?.admit(call, prepared, price);
           if (priced?.kind === 'error') return priced;
-          const taken = take?.(call.source, call.contextValue, priced?.cost ?? UNPRICED.cost);
+          const taken = take?.(call.source, call.contextValue, priced?.cost ?? UNPRICED.cost, call.caller);
           return settle(taken, (within) => {
             if (within?.kind === 'error') return within;
             for (const [name, value] of Object.entries(within?.headers ?? {})) call.setHeader?.(name, value);

@@ -280,6 +280,9 @@ class TimedInputs implements Complete<ExecutionInputs> {
   set caching(caching: ExecutionCaching | undefined) {
     this.#given.caching = caching;
   }
+  get caller(): ExecutionInputs['caller'] {
+    return this.#given.caller;
+  }
   get exchange(): ExecutionInputs['exchange'] {
     return this.#given.exchange;
   }

@@ -12,6 +12,7 @@ import type {
 } from 'graphql';
 import type { AuthCheck } from '../../types/auth.ts';
 import type { CacheControl, CacheHint, CachePolicy } from '../../types/caching.ts';
+import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ErrorDetails } from '../../types/graphql.ts';
 import type { OperationDecision, OperationDetails } from '../../types/operation.ts';
@@ -152,6 +153,8 @@ export interface ExecutionInputs {
   setHeader?(name: string, value: string): void;
   /** The cache policy of the execution; undefined if its result is not cached. */
   caching?: ExecutionCaching | undefined;
+  /** What the option `caller` has returned: null for nobody, undefined without the option. */
+  caller?: Caller | null | undefined;
   /** What the caller may see; undefined if all callers see the same. */
   access?: CallerAccess | undefined;
   /** The fields that are left out, with the seconds after which the client may request them again. */
@@ -209,6 +212,9 @@ export interface CallerAccess {
 export interface ErrorOrigin extends Omit<ErrorDetails, 'path'> {
   /** The client disconnected, so the resulting errors are not reported. */
   readonly aborted?: boolean;
+  /** The context of the operation; undefined before there is one. */
+  readonly contextValue?: unknown;
+  readonly caller?: ExecutionInputs['caller'];
 }
 
 /** The result of one execution, with the JSON text of the GraphQL response. */

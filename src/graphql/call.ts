@@ -1,5 +1,7 @@
+import type { Caller } from '../../types/caller.ts';
 import type { ConnectRequest, MaybePromise } from '../../types/connect.ts';
 import { Call } from '../core/call.ts';
+import type { FindCaller } from '../core/caller.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { limitExceeded } from '../core/limits.ts';
 import type { DocumentLimitSettings } from '../core/options.ts';
@@ -14,7 +16,7 @@ import type {
 } from '../execution/types.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isAborted, wasCutOff } from '../http/reply.ts';
-import { settle } from '../options/rules.ts';
+import { caught, settle } from '../options/rules.ts';
 import type { Csrf } from './csrf.ts';
 import type { Streaming } from './streaming.ts';
 
@@ -91,6 +93,23 @@ export class HttpCall extends Call implements ErrorOrigin {
 
   isWanted(): boolean {
     return !hasNoReceiver(this.exchange);
+  }
+
+  /** The operations of a batch have one caller, who is asked for once. */
+  findCaller(find: FindCaller): MaybePromise<Caller | null> {
+    const { exchange } = this;
+    exchange.caller ??= {
+      found: caught(
+        () => find(exchange.req, { transport: 'http', connectionParams: undefined }),
+        (error) => Promise.reject(error),
+      ),
+    };
+    return exchange.caller.found;
+  }
+
+  override createContext(): MaybePromise<unknown> {
+    const { caller, params: operation } = this;
+    return this.core.contextFor(this.request, { operation, caller, response: this.exchange.res });
   }
 
   override accept(prepared: PreparedOperation): undefined {

@@ -1,6 +1,7 @@
 import type { GraphQLHandler, ReplaceOptions } from '../../types/graphql.ts';
 import { CORE, createCore } from '../core/core.ts';
 import type { CreateExtensions } from '../core/extension.ts';
+import { createExecute } from '../live/direct.ts';
 import { createWebsocketHandler } from '../live/websocket.ts';
 import { delay, resolveOptions } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
@@ -26,6 +27,7 @@ export function createGraphQLHandler(
       if (settings.multipartUploadsEnabled) assertUploadScalar(next);
       await core.replace(next, timeout);
     },
+    execute: createExecute(core),
     ...HANDLER_MEMBERS,
     ...core.handler,
     [CORE]: core,

@@ -4,6 +4,7 @@ import { createCache } from '../cache/extension.ts';
 import { createInvalidate } from '../cache/invalidations.ts';
 import { operationHook } from '../core/admission.ts';
 import type { CreateExtensions } from '../core/extension.ts';
+import { createResultHook } from '../core/on-result.ts';
 import { createCost } from '../cost/cost-check.ts';
 import { createIdempotency } from '../idempotency/options.ts';
 import { createClientLimits } from '../rate-limit/clients.ts';
@@ -13,6 +14,8 @@ import type { HttpSettings } from './options.ts';
 type ExtensionSettings = Pick<
   HttpSettings,
   | 'auth'
+  | 'onResult'
+  | 'caller'
   | 'cost'
   | 'budget'
   | 'clientLimits'
@@ -31,11 +34,12 @@ type ExtensionSettings = Pick<
 export const extensionsOf =
   (settings: Partial<ExtensionSettings>): CreateExtensions =>
   (parts) => [
-    createAuthorization(settings.auth, parts),
+    createAuthorization(settings, parts),
     createCost(settings, parts),
     operationHook,
+    createResultHook(settings, parts),
     createUsage(settings.usage),
-    createIdempotency(settings.idempotency, parts),
+    createIdempotency(settings, parts),
     createClientLimits(settings.clientLimits, parts),
     createCache(settings, parts),
   ];

@@ -178,6 +178,7 @@ class GraphQLOverHttp {
       batchCost: undefined,
       isAbandoned: false,
       isExtended: false,
+      caller: undefined,
       caching: undefined,
       userKey: undefined,
       isRestricted: false,

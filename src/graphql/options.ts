@@ -96,9 +96,12 @@ const rules: Rules<OwnSettings> = {
   httpCache: group('a boolean, or an object of options', isBoolean),
   responseCache: group('a boolean, or an object of options', isBoolean),
   compress: group('a boolean, or an object of options', isBoolean),
-  usage: group("an object such as { file: 'usage.json' }"),
+  usage: group("a boolean, or an object such as { file: 'usage.json' }", isBoolean),
   clientLimits: group('a boolean, or an object such as { connections: 20 }', isBoolean),
-  idempotency: group("an object such as { user: (req) => req.auth.sub, required: ['pay'] }"),
+  idempotency: group(
+    'a boolean with the option "caller", or an object such as { user: (req) => req.auth.sub, required: [\'pay\'] }',
+    isBoolean,
+  ),
 };
 
 /** Checks the options of `graphqlHTTP` and fills in the defaults. */

@@ -66,12 +66,13 @@ export class Streaming {
   }
 
   /** Begins the response of a subscription. */
-  run({ exchange, params, contextValue, observed }: HttpCall, prepared: PreparedOperation): void {
+  run({ exchange, params, contextValue, caller, observed }: HttpCall, prepared: PreparedOperation): void {
     const streams = this.#streams as EventStreams;
     streams.run(exchange, this.#formatOf(exchange), {
       params,
       prepared,
       context: contextValue,
+      caller,
       observed,
       createEncoding: () => this.#compression?.encodingFor(exchange),
     });

@@ -2,7 +2,8 @@ import type { ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import type { GraphQLError } from 'graphql';
 import type { CachePolicy } from '../../types/caching.ts';
-import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
+import type { Caller } from '../../types/caller.ts';
+import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
 import type { Coding } from './codings.ts';
 import type { Negotiated } from './negotiation.ts';
 import type { Headers } from './reply.ts';
@@ -27,6 +28,8 @@ export interface Exchange {
   isExtended: boolean;
   /** The caching of the result; undefined if caching is off, and for batches. */
   caching: ResultCaching | undefined;
+  /** The caller; undefined until it is asked for. */
+  caller: { readonly found: MaybePromise<Caller | null> } | undefined;
   /** Whether the result depends on what the caller may see. */
   isRestricted: boolean;
   /** The return value of the option `responseCache.key`: null if the result is not stored; undefined without the option. */

@@ -136,8 +136,10 @@ export class IdempotentMutations {
     }
   }
 
-  #userOf({ origin, contextValue }: ExecutionInputs): unknown {
-    const returned = this.#settings.user(origin?.socket ?? origin?.request, contextValue);
+  #userOf({ origin, contextValue, caller }: ExecutionInputs): unknown {
+    const { user: userOf } = this.#settings;
+    if (userOf === undefined) return caller?.id ?? null;
+    const returned = userOf(origin?.socket ?? origin?.request, contextValue);
     const user = assertSync(returned, IDEMPOTENCY_OPTIONS, 'user') ?? null;
     if (user === null || isString(user)) return user;
     if (typeof user === 'number') return String(user);

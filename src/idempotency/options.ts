@@ -9,9 +9,9 @@ import {
   duration,
   isBoolean,
   isEither,
-  isFunction,
   isListOf,
   isString,
+  optionalFunction,
   optionError,
   type Rules,
   resolveOptions,
@@ -25,7 +25,7 @@ import { IdempotentMutations } from './mutations.ts';
 
 /** The option `idempotency` after checks, with defaults filled in. */
 export interface IdempotencySettings {
-  readonly user: (source: unknown, context: unknown) => unknown;
+  readonly user: ((source: unknown, context: unknown) => unknown) | undefined;
   readonly required: boolean | readonly string[];
   readonly store: RedisSource | undefined;
   readonly prefix: string;
@@ -35,7 +35,7 @@ export interface IdempotencySettings {
 }
 
 const rules: Rules<IdempotencySettings> = {
-  user: rule<IdempotencySettings['user']>(() => null, isFunction, 'a function of the request'),
+  user: optionalFunction(),
   required: rule<IdempotencySettings['required']>(
     false,
     isEither(isBoolean, isListOf(isString)),
@@ -54,13 +54,16 @@ const rules: Rules<IdempotencySettings> = {
  * @throws TypeError (code `ERR_OPTION`).
  */
 export function createIdempotency(
-  given: unknown,
+  { idempotency: given, caller }: { readonly idempotency?: unknown; readonly caller?: unknown },
   { scope, reportBackground }: Pick<ExtensionParts, 'scope' | 'reportBackground'>,
 ): Extension {
-  if (given === undefined) return { noteUnenforced: createUnenforcedNote(scope, unenforced) };
-  const settings = resolveOptions(IDEMPOTENCY_OPTIONS, given, rules);
-  if ((given as { readonly user?: unknown }).user === undefined) {
-    throw wrongOption(IDEMPOTENCY_OPTIONS, 'user', undefined, rules.user.accepted);
+  if (given === undefined || given === false)
+    return { noteUnenforced: createUnenforcedNote(scope, unenforced) };
+  const settings = resolveOptions(IDEMPOTENCY_OPTIONS, given === true ? {} : given, rules);
+  if (settings.user === undefined && caller === undefined) {
+    const accepted =
+      'a function of the request, unless the option "caller" of graphqlHTTP says who is calling';
+    throw wrongOption(IDEMPOTENCY_OPTIONS, 'user', undefined, accepted);
   }
   if (settings.store === undefined && process.env['NODE_ENV'] === 'production') noteLocalKeys();
   const mutations = new IdempotentMutations(settings, reportBackground);

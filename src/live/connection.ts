@@ -3,6 +3,7 @@ import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { GraphQLError, GraphQLFormattedError, GraphQLSchema } from 'graphql';
+import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type {
   ConnectingSubscription,
@@ -13,6 +14,7 @@ import type {
   WebSocketLike,
 } from '../../types/subscriptions.ts';
 import { toMilliseconds } from '../core/admission.ts';
+import type { FindCaller } from '../core/caller.ts';
 import type { ContextFactory } from '../core/core.ts';
 import { events } from '../diagnostics/events.ts';
 import { debug } from '../diagnostics/logging.ts';
@@ -54,6 +56,7 @@ import {
   TOO_MANY_OPERATIONS,
 } from './protocols.ts';
 import { type Envelope, type FlushMode, type FlushScheduler, NO_ENVELOPE } from './queue.ts';
+import type { EventContext } from './source.ts';
 import { Deadlines, type IntervalTimer, NEVER } from './timers.ts';
 
 // Taken when the module is loaded: fake timers of a test must not delay requests.
@@ -120,6 +123,7 @@ export class Connection implements LiveConnection {
   /** The upgrade request, until the connection is accepted. */
   #request: IncomingMessage | undefined;
   #schema: GraphQLSchema | undefined;
+  #caller: Caller | null | undefined;
   /** Runs a function in the asynchronous context of the upgrade request; undefined if it has none. */
   readonly #inContext: (<T>(run: () => T) => T) | undefined;
   /** The close code and reason of a closed socket. */
@@ -197,9 +201,11 @@ export class Connection implements LiveConnection {
     const { core, settings, context } = this.services;
     this.#initBy = NEVER;
     this.pendingChecks = [];
-    this.#schema = await core.schemaFor(this.#request, connectionParams);
+    if (core.findCaller !== undefined)
+      this.#caller = await this.#findCaller(core.findCaller, connectionParams);
+    this.#schema = await core.schemaFor(this.#request, { connectionParams, caller: this.#caller });
     core.onSocket(this.websocket, connectionParams);
-    await this.#context.create(connectionParams);
+    await this.#context.create(connectionParams, this.#caller);
     const request = this.#request;
     if (request === undefined || this.isClosing) return false;
     const returned = await this.#context.connect(() => settings.onConnect?.({ ...this.describe(), request }));
@@ -225,8 +231,28 @@ export class Connection implements LiveConnection {
     this.#expiresAt = Math.min(this.#expiresAt, time);
   }
 
-  contextFor(operation: SharedOperation): MaybePromise<unknown> {
-    return this.#context.forOperation(operation);
+  contextFor(
+    operation: SharedOperation,
+    caller: Caller | null | undefined = this.#caller,
+  ): MaybePromise<unknown> {
+    return this.#context.forOperation(operation, caller);
+  }
+
+  /** The caller of the WebSocket; undefined without the option `caller`. */
+  get caller(): Caller | null | undefined {
+    return this.#caller;
+  }
+
+  #findCaller(find: FindCaller, connectionParams = this.connectionParams): MaybePromise<Caller | null> {
+    return find(this.websocket, { transport: 'websocket', connectionParams });
+  }
+
+  /** The context of one event, whose caller is asked for again. */
+  freshContext(operation: SharedOperation): MaybePromise<EventContext> {
+    const { findCaller } = this.services.core;
+    return settle(findCaller && this.#findCaller(findCaller), (caller) =>
+      settle(this.contextFor(operation, caller), (contextValue) => ({ contextValue, caller })),
+    );
   }
 
   /** Starts an operation, unless the connection has too many. */
@@ -476,10 +502,11 @@ class SocketOperation extends LiveOperation implements Envelope {
   }
   get origin(): ErrorOrigin {
     const { operationName } = this.params;
-    return { ...this.client.origin, operationName, aborted: !this.isLive };
+    const { contextValue, caller, isLive } = this;
+    return { ...this.client.origin, operationName, aborted: !isLive, contextValue, caller };
   }
-  override get contextForEvent(): (() => MaybePromise<unknown>) | undefined {
-    return this.services.context.perEvent ? () => this.client.contextFor(this.params) : undefined;
+  override get contextForEvent(): (() => MaybePromise<EventContext>) | undefined {
+    return this.services.context.perEvent ? () => this.client.freshContext(this.params) : undefined;
   }
   get rootValue(): unknown {
     return this.core.rootValueFor(this.source);
@@ -492,6 +519,10 @@ class SocketOperation extends LiveOperation implements Envelope {
   }
   get connectionParams(): Readonly<Record<string, unknown>> {
     return this.client.connectionParams;
+  }
+
+  findCaller(): Caller | null {
+    return this.client.caller ?? null;
   }
 
   override findSchema(): GraphQLSchema {
@@ -622,9 +653,10 @@ class ConnectionContext {
     return this.#value;
   }
 
-  async create(params: Params): Promise<void> {
+  async create(params: Params, caller: Caller | null | undefined): Promise<void> {
     this.#params = params;
-    this.#value = withParams(await this.#policy.create(this.#websocket, undefined, params), params);
+    const created = await this.#policy.create(this.#websocket, { connectionParams: params, caller });
+    this.#value = withParams(created, params);
   }
 
   /** Runs the hook. Members that it adds to the context become part of the context of each operation. */
@@ -636,10 +668,11 @@ class ConnectionContext {
     return returned;
   }
 
-  forOperation(operation: SharedOperation): MaybePromise<unknown> {
+  forOperation(operation: SharedOperation, caller: Caller | null | undefined): MaybePromise<unknown> {
     const { create, perOperation } = this.#policy;
     if (!perOperation) return this.#value;
-    return settle(create(this.#websocket, operation, this.#params), (value) => this.#complete(value));
+    const details = { operation, connectionParams: this.#params, caller };
+    return settle(create(this.#websocket, details), (value) => this.#complete(value));
   }
 
   #complete(given: unknown): unknown {

@@ -1,5 +1,6 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { GraphQLError } from 'graphql';
+import type { Caller } from '../../types/caller.ts';
 import {
   assertSync,
   duration,
@@ -206,8 +207,8 @@ export interface CursorSettings {
   readonly keys: readonly KeyObject[];
   /** Milliseconds. */
   readonly maxAge: number;
-  /** Returns the user of a context; undefined for none. */
-  user(context: unknown): string | number | undefined;
+  /** Returns the user of an operation; undefined for none. */
+  user(context: unknown, caller: Caller | null | undefined): string | number | undefined;
 }
 
 interface Given {
@@ -232,7 +233,7 @@ export function resolveCursors(scope: OptionScope, given: unknown): CursorSettin
   return {
     keys: secretsOf(within, 'cursors.key', key).map((secret) => createSecretKey(secret)),
     maxAge,
-    user: (context) => userOf(within, user?.(context)),
+    user: (context, caller) => (user === undefined ? caller?.id : userOf(within, user(context))),
   };
 }
 

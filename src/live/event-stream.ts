@@ -1,12 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
+import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { StreamConnection } from '../../types/subscriptions.ts';
+import type { FindCaller } from '../core/caller.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import type { ObservedOperation } from '../execution/observed.ts';
 import type { ErrorOrigin, GraphQLParams, PreparedOperation } from '../execution/types.ts';
 import { HttpError } from '../http/reply.ts';
 import { type StreamEncoding, StreamWriter } from '../http/stream.ts';
+import { settle } from '../options/rules.ts';
 import { cursorRequest } from './cursors.ts';
 import {
   attachedEndpoint,
@@ -19,6 +22,7 @@ import {
 import { closeCodeOf, estimateMemory, LiveOperation, runPrepared } from './operation.ts';
 import type { EventStreamSettings } from './options.ts';
 import { type Envelope, type FlushMode, type FlushScheduler, type Messages, OutputQueue } from './queue.ts';
+import type { EventContext } from './source.ts';
 import type { StreamFormat } from './stream-formats.ts';
 import { Deadlines, NEVER } from './timers.ts';
 
@@ -29,6 +33,7 @@ interface StreamRun {
   readonly params: GraphQLParams;
   readonly prepared: PreparedOperation;
   readonly context: unknown;
+  readonly caller: Caller | null | undefined;
   readonly observed: ObservedOperation | undefined;
   /** Creates the content coding of the response, if it has one. */
   createEncoding(): StreamEncoding | undefined;
@@ -60,7 +65,7 @@ export class EventStreams {
   run(
     { req, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
     format: StreamFormat,
-    { params, prepared, context, observed, createEncoding }: StreamRun,
+    { params, prepared, context, caller, observed, createEncoding }: StreamRun,
   ): void {
     const endpoint = this.#endpoint(req);
     if (estimateMemory(params) > OPERATION_BYTES) {
@@ -74,6 +79,7 @@ export class EventStreams {
       format,
       params,
       context,
+      caller,
       observed,
       encoding: createEncoding(),
     });
@@ -129,6 +135,7 @@ interface StreamRequest {
   readonly format: StreamFormat;
   readonly params: GraphQLParams;
   readonly context: unknown;
+  readonly caller: Caller | null | undefined;
   readonly observed: ObservedOperation | undefined;
   readonly encoding: StreamEncoding | undefined;
 }
@@ -155,7 +162,7 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
   /** The parameters stay in memory until the operation ends, so it has no extensions except the cursor. */
   constructor(
     endpoint: LiveEndpoint,
-    { req, res, format, params, context, observed, encoding }: StreamRequest,
+    { req, res, format, params, context, caller, observed, encoding }: StreamRequest,
   ) {
     super(
       { ...params, extensions: undefined },
@@ -166,6 +173,7 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
     this.before = before;
     this.after = after;
     this.contextValue = context;
+    this.caller = caller;
     this.writer = new StreamWriter(res, format.framing, encoding);
     this.#endpoint = endpoint;
     this.#format = format;
@@ -183,15 +191,31 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
   }
   get origin(): ErrorOrigin {
     const [{ operationName }, request, aborted] = [this.params, this.#request, !this.isLive];
-    return { transport: 'http', operationName, request, socket: undefined, aborted };
+    const { contextValue, caller } = this;
+    return { transport: 'http', operationName, request, socket: undefined, aborted, contextValue, caller };
   }
-  override get contextForEvent(): (() => MaybePromise<unknown>) | undefined {
+  override get contextForEvent(): (() => MaybePromise<EventContext>) | undefined {
     const { core, settings } = this.#endpoint;
-    const isFresh = core.hasContextFunction || core.checksEvents;
+    const isFresh = core.hasContextFunction || core.findCaller !== undefined || core.checksEvents;
     if (settings.contextPer !== 'event' || !isFresh) return undefined;
-    // The function gets the request, as before the first event.
-    return () => core.contextFor(this.#request, this.params);
+    return () => this.#freshContext();
   }
+  /** The caller of an event stream is that of its request, which is asked again for each event. */
+  findCaller(find: FindCaller): MaybePromise<Caller | null> {
+    return find(this.#request, { transport: 'http', connectionParams: undefined });
+  }
+
+  #freshContext(): MaybePromise<EventContext> {
+    const { core, params: operation } = this;
+    return settle(core.findCaller && this.findCaller(core.findCaller), (caller) =>
+      // The function gets the request, as before the first event.
+      settle(core.contextFor(this.#request, { operation, caller }), (contextValue) => ({
+        contextValue,
+        caller,
+      })),
+    );
+  }
+
   get rootValue(): unknown {
     return this.core.rootValueFor(this.#request);
   }

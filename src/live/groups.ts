@@ -14,6 +14,7 @@ import type { OperationCursors } from './cursors.ts';
 import { markShared } from './deflate.ts';
 import type { LiveOperation } from './operation.ts';
 import type { FlushScheduler } from './queue.ts';
+import type { EventContext } from './source.ts';
 import { consumeSource, type EventConsumer, type SourceCounters } from './source.ts';
 import type { IntervalTimer } from './timers.ts';
 
@@ -168,7 +169,7 @@ class SharedSubscription implements EventConsumer {
   readonly isReplay: boolean;
   /** The time at which the last member left, by the endpoint's timer. */
   emptySince = 0;
-  readonly contextForEvent: (() => MaybePromise<unknown>) | undefined;
+  readonly contextForEvent: (() => MaybePromise<EventContext>) | undefined;
   readonly authorizeEvent = undefined;
   readonly #abortController = new AbortController();
   readonly #pacing: GroupPacing;
@@ -195,6 +196,7 @@ class SharedSubscription implements EventConsumer {
       signal,
       origin,
       access: first.access,
+      caller: first.caller,
       isShared: true,
     };
     this.extensions = first.extensions;
@@ -283,9 +285,9 @@ class SharedSubscription implements EventConsumer {
     this.#listeners.onEnded();
   }
 
-  #contextOfMember(): MaybePromise<unknown> {
-    const context = this.#first?.contextForEvent?.();
-    return context === undefined ? this.inputs.contextValue : context;
+  #contextOfMember(): MaybePromise<EventContext> {
+    const { contextValue, caller } = this.inputs;
+    return this.#first?.contextForEvent?.() ?? { contextValue, caller };
   }
 
   get #first(): LiveOperation | undefined {

@@ -29,6 +29,7 @@ import type { FlushMode } from './queue.ts';
 import {
   consumeSource,
   type EventConsumer,
+  type EventContext,
   LoopSteps,
   returnIterator,
   type SourceCounters,
@@ -93,7 +94,7 @@ export abstract class LiveOperation extends Call implements EventConsumer {
   get inputs(): ExecutionInputs {
     return this;
   }
-  get contextForEvent(): (() => MaybePromise<unknown>) | undefined {
+  get contextForEvent(): (() => MaybePromise<EventContext>) | undefined {
     return undefined;
   }
   get acceptsStreams(): boolean {
@@ -254,7 +255,8 @@ function openCursors(
   settings: CursorSettings,
   key: ShareKey | undefined,
 ): boolean {
-  const caller = key === undefined ? { user: settings.user(operation.contextValue) } : { share: key };
+  const caller =
+    key === undefined ? { user: settings.user(operation.contextValue, operation.caller) } : { share: key };
   // The cursor of a caller that has lost or got a scope since then is refused.
   const principal = { ...caller, access: operation.access?.key || undefined };
   const binding = identityOf(principal, { ...operation.params, query: prepared.source });

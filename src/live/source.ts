@@ -31,13 +31,19 @@ export interface SourceCounters {
   unreleased: number;
 }
 
+/** The context of one event, and its caller: undefined without the option `caller`. */
+export interface EventContext {
+  readonly contextValue: unknown;
+  readonly caller: ExecutionInputs['caller'];
+}
+
 /** Consumes the results of one source stream: an operation, or a group of equal ones. */
 export interface EventConsumer {
   readonly inputs: ExecutionInputs;
   /** The JSON text of the `extensions` to add to each result. */
   readonly extensions: string | undefined;
   /** Returns the context of the next event; undefined if all events have the context of `inputs`. */
-  readonly contextForEvent: (() => MaybePromise<unknown>) | undefined;
+  readonly contextForEvent: (() => MaybePromise<EventContext>) | undefined;
   /** Sets `access` of the inputs of an event. Returns the reason if the caller has lost what the operation requires. */
   readonly authorizeEvent: ((inputs: ExecutionInputs) => MaybePromise<RequestError | undefined>) | undefined;
   /** The cursors of the source; undefined if the option `cursors` is not set. */
@@ -164,16 +170,18 @@ class EventInputs implements ExecutionInputs {
   readonly variableValues: Record<string, unknown> | undefined;
   readonly isShared: boolean;
   readonly connectionParams: ExecutionInputs['connectionParams'];
+  readonly caller: ExecutionInputs['caller'];
   access: ExecutionInputs['access'];
   caching: ExecutionInputs['caching'];
   readonly #operation: ExecutionInputs;
 
-  constructor(operation: ExecutionInputs, rootValue: unknown, contextValue: unknown) {
+  constructor(operation: ExecutionInputs, rootValue: unknown, { contextValue, caller }: EventContext) {
     this.rootValue = rootValue;
     this.contextValue = contextValue;
     this.variableValues = operation.variableValues;
     this.isShared = operation.isShared === true;
     this.connectionParams = operation.connectionParams;
+    this.caller = caller;
     this.access = operation.access;
     this.caching = undefined;
     this.#operation = operation;
@@ -193,8 +201,9 @@ function createEventInputs(
   { inputs, contextForEvent, authorizeEvent }: EventConsumer,
   { timeLimit }: PreparedOperation,
 ): (rootValue: unknown) => MaybePromise<EventInputs | RequestError> {
-  const { contextValue, origin } = inputs;
-  if (contextForEvent === undefined) return (rootValue) => new EventInputs(inputs, rootValue, contextValue);
+  const { contextValue, caller, origin } = inputs;
+  if (contextForEvent === undefined)
+    return (rootValue) => new EventInputs(inputs, rootValue, { contextValue, caller });
   return (rootValue) =>
     settle(inTime(timeLimit, contextForEvent(), origin), (context) => {
       const event = new EventInputs(inputs, rootValue, context);

@@ -205,7 +205,7 @@ function contextPolicy(settings: ConnectionSettings, core: GraphQLCore): Context
     isFunction,
     exposesRequest: isFunction || core.readsSource,
     perOperation: isFunction && contextPer !== 'connection',
-    perEvent: (isFunction || core.checksEvents) && contextPer === 'event',
+    perEvent: (isFunction || core.findCaller !== undefined || core.checksEvents) && contextPer === 'event',
   };
 }
 

@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
+import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import { Call } from '../core/call.ts';
+import type { FindCaller } from '../core/caller.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { refusalOf } from '../core/errors.ts';
 import { run } from '../core/run.ts';
@@ -98,12 +100,17 @@ class ToolCall extends Call implements ErrorOrigin {
     return !this.#signal.aborted;
   }
 
+  findCaller(find: FindCaller): MaybePromise<Caller | null> {
+    return find(this.request, { transport: this.transport, connectionParams: undefined });
+  }
+
   override findSchema(): MaybePromise<GraphQLSchema> {
-    return this.core.schemaFor(this.request, undefined, this.transport);
+    return this.core.schemaFor(this.request, this);
   }
 
   override createContext(): MaybePromise<unknown> {
-    return this.core.contextFor(this.request, this.params, undefined, this.transport);
+    const { params: operation, transport, caller } = this;
+    return this.core.contextFor(this.request, { operation, transport, caller });
   }
 
   override start(): void {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
+import type { GraphQLSchema } from 'graphql';
+import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
 import type { GraphQLHandler } from '../../types/graphql.ts';
 import type { McpEndpoint, McpOptions, McpResourceMetadata } from '../../types/mcp.ts';
 import { coreOf, type GraphQLCore } from '../core/core.ts';
@@ -28,6 +29,7 @@ import {
   type Rules,
   resolveOptions,
   rule,
+  settle,
   wrongArgument,
   wrongOption,
 } from '../options/rules.ts';
@@ -82,6 +84,12 @@ const REPLACED_OPTIONS = { allowedOrigins: OF_HANDLER, allowedHosts: OF_HANDLER 
 /** Requests of the protocol are small: the arguments of one tool. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
+/** The schema that an agent may search: that of its caller. */
+const findSchema = (core: GraphQLCore, req: IncomingMessage): MaybePromise<GraphQLSchema> =>
+  settle(core.findCaller?.(req, { transport: 'mcp', connectionParams: undefined }), (caller) =>
+    core.schemaFor(req, { transport: 'mcp', caller }),
+  );
+
 /**
  * Creates the middleware of `mcp`.
  *
@@ -110,7 +118,7 @@ export function createMcp(handler: GraphQLHandler, given: McpOptions): McpEndpoi
     problemOf: createArgumentCheck(sdk),
     headers,
     schemaFor: settings.search
-      ? (req) => inTime(core.timeLimit, core.schemaFor(req, undefined, 'mcp'), originOf(req))
+      ? (req) => inTime(core.timeLimit, findSchema(core, req), originOf(req))
       : undefined,
     refuse: (error, req) => refusedCall(core, error, originOf(req)),
   };

@@ -1,4 +1,5 @@
 import { GraphQLError } from 'graphql';
+import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ClientGate, ClientPlace, Extension, ExtensionParts } from '../core/extension.ts';
 import { createUnenforcedNote } from '../core/unenforced.ts';
@@ -9,13 +10,12 @@ import {
   caught,
   duration,
   getOrCreate,
-  isFunction,
   isString,
   isThenable,
+  optionalFunction,
   positive,
   type Rules,
   resolveOptions,
-  rule,
   settle,
   wrongReturnValue,
 } from '../options/rules.ts';
@@ -34,7 +34,7 @@ import { fieldGuards, limitsOf, prepareFields } from './field-limits.ts';
 
 /** The option `clientLimits` after checks, with defaults filled in. */
 interface ClientSettings extends BucketPlace {
-  readonly key: (source: unknown) => MaybePromise<unknown>;
+  readonly key: ((source: unknown) => MaybePromise<unknown>) | undefined;
   readonly connections: number;
   readonly subscriptions: number;
   readonly newConnections: number;
@@ -45,7 +45,7 @@ interface ClientSettings extends BucketPlace {
 const unlimited = positive(Number.POSITIVE_INFINITY);
 
 const rules: Rules<ClientSettings> = {
-  key: rule<ClientSettings['key']>(clientAddress, isFunction, 'a function of the request'),
+  key: optionalFunction(),
   connections: unlimited,
   subscriptions: unlimited,
   newConnections: unlimited,
@@ -121,7 +121,10 @@ class Clients implements ClientGate {
     };
   }
 
-  operation(source: unknown): MaybePromise<RequestError | undefined> {
+  operation(source: unknown, caller: Caller | null | undefined): MaybePromise<RequestError | undefined> {
+    // No address begins with a word. The places of the source have the key of its caller from now on.
+    if (caller && this.#settings.key === undefined)
+      this.#keys.set(source as object, boundedKey(`caller ${caller.id}`));
     if (this.#rates.newOperations === undefined) return settle(this.keyOf(source), noRefusal);
     return settle(this.#take('newOperations', source), (refusal) => refusal && toRequestError(refusal));
   }
@@ -164,7 +167,7 @@ class Clients implements ClientGate {
     if (typeof source !== 'object' || source === null) return null;
     const known = this.#keys.get(source);
     if (known !== undefined) return known;
-    const given = withNativePromise(this.#settings.key(source));
+    const given = withNativePromise(this.#settings.key?.(source));
     return this.#remember(
       source,
       settle(given, (returned) => toKey(returned, source)),

@@ -60,8 +60,8 @@ const WARNINGS = { owner: 'graphqlHTTP', type: 'UsageWarning', code: 'ESPALIER_U
  * @throws TypeError (code `ERR_OPTION`).
  */
 export function createUsage(given: unknown): Extension {
-  if (given === undefined) return {};
-  const settings = resolveOptions(USAGE_OPTIONS, given, rules);
+  if (given === undefined || given === false) return {};
+  const settings = resolveOptions(USAGE_OPTIONS, given === true ? {} : given, rules);
   const warn = createWarningLog(WARNINGS);
   const recorder = new UsageRecorder({
     ...settings,
@@ -74,8 +74,10 @@ export function createUsage(given: unknown): Extension {
     handler: { usage: recorder },
     onSocket: (websocket, connectionParams) => recorder.open(websocket, connectionParams),
     prepare: (prepared) => ({
-      admit({ variableValues, source, observed }) {
-        const client = recorder.count(prepared, variableValues, source);
+      admit({ variableValues, source, observed, caller }) {
+        const named = settings.client === undefined ? caller?.client : undefined;
+        const known = named === undefined ? undefined : toClient(named);
+        const client = recorder.count(prepared, variableValues, source, known);
         if (observed !== undefined) observed.client = client;
         return undefined;
       },

@@ -90,15 +90,20 @@ export class UsageRecorder implements SchemaUsage {
     this.#sockets.set(websocket, this.#parts.clientOf(websocket, connectionParams));
   }
 
-  /** Counts an operation that is about to be executed, and returns its client. `source` is its request or WebSocket. */
+  /**
+   * Counts an operation that is about to be executed, and returns its client: the one that is known, or that of its
+   * request or WebSocket.
+   */
   count(
     prepared: PreparedOperation,
     variables: Readonly<Record<string, unknown>> | undefined,
     source: unknown,
+    known?: Client,
   ): Client {
     const now = Date.now();
     if (now >= this.#dayEnds) this.#beginDay(now);
-    const given = this.#sockets.get(source as object) ?? this.#parts.clientOf(source as object, undefined);
+    const given =
+      known ?? this.#sockets.get(source as object) ?? this.#parts.clientOf(source as object, undefined);
     const client = this.#clients.of(given);
     const usage = this.#usages.get(prepared.operation) ?? this.#add(prepared);
     let counter = usage.counters.get(client);

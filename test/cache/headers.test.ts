@@ -151,11 +151,11 @@ describe('tags', () => {
     ['Cache-Tag', 'book-1,books'],
     ['Surrogate-Key', 'book-1 books'],
     ['xkey', 'book-1 books'],
-  ] as const)('graphqlHTTP lists the tags of a public result in %s', async (tagHeader, expected) => {
-    const app = serve({ httpCache: { tagHeader } });
-    await get(app, '{ tagged }').expect(tagHeader, expected);
+  ] as const)('graphqlHTTP lists the tags of a public result in %s', async (tags, expected) => {
+    const app = serve({ httpCache: { tags } });
+    await get(app, '{ tagged }').expect(tags, expected);
     const { headers } = await get(app, '{ tagged }').set('authorization', 'Bearer x');
-    expect(headers).not.toHaveProperty(tagHeader.toLowerCase());
+    expect(headers).not.toHaveProperty(tags.toLowerCase());
   });
 
   it('a result with more tags than fit into a header is private, and clients can read its headers', async () => {
@@ -167,7 +167,7 @@ describe('tags', () => {
     const schema = schemaOf(typeDefs, {
       Query: { items: (_source: unknown, { first }: { first: number }) => items.slice(0, first) },
     });
-    const app = appOf(schema, { responseCache: true, httpCache: { tagHeader: 'Surrogate-Key' } });
+    const app = appOf(schema, { responseCache: true, httpCache: { tags: 'Surrogate-Key' } });
     for (let round = 0; round < 2; round++) {
       const few = await get(app, '{ items(first: 200) { id } }').expect(200);
       expect(few.headers['cache-control']).toBe('public, max-age=60, s-maxage=600');
@@ -178,7 +178,7 @@ describe('tags', () => {
     }
   });
 
-  it('graphqlHTTP sends no tags without tagHeader', async () => {
+  it('graphqlHTTP sends no tags without tags', async () => {
     const { headers } = await get(serve(), '{ tagged }');
     expect(Object.values(headers).join()).not.toContain('book-1');
   });

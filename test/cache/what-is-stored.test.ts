@@ -243,7 +243,7 @@ it.each(['a store that replies', 'a store that does not reply'])(
       return ['shop 1', 'schema', ''];
     };
     const options: GraphQLOptions = {
-      httpCache: { tagHeader: 'Cache-Tag' },
+      httpCache: { tags: 'Cache-Tag' },
       responseCache: { tags, ...(kind === 'a store that replies' ? {} : { store: silent }) },
     };
     const fields = 'value: Int @cacheControl(maxAge: 60) @cacheTag(format: "schema") other: Int';
@@ -263,7 +263,7 @@ it.each(['a store that replies', 'a store that does not reply'])(
 
 it('control characters of tags are percent-encoded with two digits', async () => {
   const tags = () => ['a\r\nSet-Cookie: b', '\0'];
-  const options: GraphQLOptions = { httpCache: { tagHeader: 'Cache-Tag' }, responseCache: { tags } };
+  const options: GraphQLOptions = { httpCache: { tags: 'Cache-Tag' }, responseCache: { tags } };
   const { app } = serve('value: Int @cacheControl(maxAge: 60)', { value: () => 1 }, options);
   const { headers } = await get(app, '{ value }');
   expect(headers['cache-tag']).toBe('a%0D%0ASet-Cookie:%20b,%00');

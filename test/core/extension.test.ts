@@ -14,7 +14,7 @@ import { createGraphQLHandler } from '../../src/graphql/create-handler.ts';
 import { extensionsOf } from '../../src/graphql/extensions.ts';
 import { settle } from '../../src/options/rules.ts';
 import type { GraphQLHandler, GraphQLOptions } from '../../types/graphql.ts';
-import { atEnd, listen, makeFolder, postJson } from '../kit.ts';
+import { atEnd, listen, postJson } from '../kit.ts';
 
 const schema = makeExecutableSchema({
   typeDefs: `
@@ -98,9 +98,8 @@ describe('an extension that no other file knows', () => {
   });
 
   it('adds to the results of tools for agents and refuses them', async () => {
-    const operations = { hello: 'query hello { hello }', other: 'query Forbidden { hello }' };
-    const folder = makeFolder({ 'persisted-documents.json': JSON.stringify(operations) });
-    const { url } = await serve({ documents: { from: `${folder}/persisted-documents.json` } });
+    const operations = { hello: 'query hello { hello }', Forbidden: 'query Forbidden { hello }' };
+    const { url } = await serve({ documents: { from: operations } });
     const client = new Client({ name: 'agent', version: '1' });
     await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`)));
     atEnd(() => client.close());

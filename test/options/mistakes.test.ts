@@ -352,7 +352,7 @@ const FAMILIES = {
     ...api({ httpCache: { defaultMaxAge: Number.NaN } }, { httpCache: { defaultMaxAge: '5' } }),
     ...api({ httpCache: { defaultMaxAge: '5 fortnights' } }),
     ...api({ httpCache: { vary: 'Cookie' } }, { httpCache: { vary: ['*'] } }),
-    ...api({ httpCache: { tagHeader: 'x-tags' } }),
+    ...api({ httpCache: { tags: 'x-tags' } }),
     ...api(
       { cache: 5 },
       { responseCache: { ttl: 5 } },
