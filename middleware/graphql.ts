@@ -1,23 +1,16 @@
-import { createInvalidate } from '../src/cache/invalidations.ts';
-import { CORE, createCore } from '../src/core/core.ts';
-import { createHandler } from '../src/graphql/handler.ts';
-import { assertUploadScalar, resolveHttpOptions } from '../src/graphql/options.ts';
-import { createWebsocketHandler } from '../src/live/websocket.ts';
-import { delay, resolveOptions } from '../src/options/rules.ts';
-import { GRAPHQL_OPTIONS } from '../src/options/scopes.ts';
-import { NO_USAGE } from '../src/usage/options.ts';
+import { createGraphQLHandler } from '../src/graphql/create-handler.ts';
+import { extensionsOf } from '../src/graphql/extensions.ts';
 import type { ConnectRequest, ContextSource } from '../types/connect.ts';
 import type {
   GraphQLHandler,
   GraphQLOptions,
   MethodName,
-  ReplaceOptions,
   RequestOf,
   SchemaSource,
 } from '../types/graphql.ts';
 
 export { idempotentTypeDefs } from '../src/idempotency/directive.ts';
-export { Upload } from '../src/uploads/files.ts';
+export { Upload } from '../src/uploads/scalar.ts';
 export type * from '../types/auth.ts';
 export type * from '../types/caching.ts';
 export type * from '../types/graphiql.ts';
@@ -28,8 +21,6 @@ export type * from '../types/redis.ts';
 export type * from '../types/response-cache.ts';
 export type * from '../types/uploads.ts';
 export type * from '../types/usage.ts';
-
-const REPLACE = { ...GRAPHQL_OPTIONS, name: 'replace' };
 
 /** The HTTP methods that the option `methods` accepts. */
 export const Method: { readonly [Name in MethodName]: Name } = {
@@ -60,20 +51,5 @@ export function graphqlHTTP<
   Source extends object = ContextSource,
   Req extends ConnectRequest = RequestOf<Source>,
 >(schema: SchemaSource<Req>, options?: GraphQLOptions<Req, Source>): GraphQLHandler {
-  const settings = resolveHttpOptions(options);
-  if (settings.multipartUploadsEnabled) assertUploadScalar(schema);
-  const core = createCore(GRAPHQL_OPTIONS, schema, settings);
-  const graphqlMiddleware = createHandler(core, settings);
-  const websocketHandler = createWebsocketHandler(core, settings.subscriptionProtocols);
-  return Object.assign(graphqlMiddleware, {
-    websocketHandler,
-    invalidate: createInvalidate(core),
-    async replace(next: unknown, options?: ReplaceOptions) {
-      const { timeout } = resolveOptions(REPLACE, options, { timeout: delay(60_000, 0) });
-      if (settings.multipartUploadsEnabled) assertUploadScalar(next);
-      await core.replace(next, timeout);
-    },
-    usage: core.usage ?? NO_USAGE,
-    [CORE]: core,
-  });
+  return createGraphQLHandler(schema, options, extensionsOf);
 }

@@ -2,11 +2,13 @@ import { createHandler } from '../src/static/handler.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
 import { endWithout } from '../src/static/request.ts';
 import { resolveRoot } from '../src/static/root.ts';
+import { checkLink } from '../src/static/signed.ts';
 import { isSource, SourceFiles } from '../src/static/source.ts';
 import type { Middleware, NextFunction } from '../types/connect.ts';
 import type { StaticSource } from '../types/sources.ts';
 import type { StaticFilesOptions } from '../types/static.ts';
 
+export { signUrl } from '../src/static/signed.ts';
 export type * from '../types/sources.ts';
 export type * from '../types/static.ts';
 
@@ -31,6 +33,8 @@ export function staticFiles(
   const files = isSource(dir) ? new SourceFiles(dir) : resolveRoot(dir, settings);
   const handler = createHandler(files, settings);
   return function staticFilesMiddleware(req, res, next?: NextFunction) {
+    const isRead = req.method === 'GET' || req.method === 'HEAD';
+    if (settings.signed !== undefined && isRead && !checkLink(req, res, settings.signed)) return;
     // `createServer(staticFiles(dir))` passes no `next`.
     handler(req, res, next ?? endWithout(req, res));
   };

@@ -1,4 +1,5 @@
 import type { Server } from 'node:net';
+import { extensionsOf } from '../src/graphql/extensions.ts';
 import { attach } from '../src/live/websocket.ts';
 import type { SubscriptionTarget } from '../types/graphql.ts';
 import type { SubscriptionOptions, Subscriptions } from '../types/subscriptions.ts';
@@ -26,5 +27,5 @@ export function attachSubscriptions<Context = unknown>(
   target: SubscriptionTarget,
   options?: SubscriptionOptions<Context>,
 ): Subscriptions {
-  return attach(server, target, options);
+  return attach(server, target, options, extensionsOf({}));
 }

@@ -34,7 +34,9 @@ export function snippets(language: string): Snippet[] {
 }
 
 /** Names that the examples of docstrings use without a declaration. */
-const PRELUDE = `import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
+const PRELUDE = `import { randomUUID } from 'node:crypto';
+import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
+import { receiveFiles } from 'espalier/uploads';
 import { inspect } from 'espalier/inspect';
 import { mcp } from 'espalier/mcp';
 import { postgres } from 'espalier/postgres';

@@ -99,6 +99,19 @@ export interface StaticFilesOptions {
    */
   symlinks?: 'inside' | 'follow' | undefined;
   /**
+   * Whether users fill the directory. Pictures, audio, video and `.txt` are shown with types of a fixed list; every other file,
+   * such as HTML, SVG, PDF and XML, is a download. All have a policy that lets nothing run. Such files are no pages, so that
+   * options for pages throw.
+   * @default false
+   */
+  untrusted?: boolean | undefined;
+  /**
+   * Requires links that `signUrl` has signed: any other request gets 403, before the file is looked up. No cache keeps a file
+   * longer than its link is valid.
+   * @default none
+   */
+  signed?: SignedOptions | undefined;
+  /**
    * `'content'` or `true`: a strong ETag from the bytes, equal on every server and after every deployment of
    * the same bytes. `'stat'`: a hash of inode, size and timestamps in nanoseconds, without reading the file.
    * `false`: none (RFC 9110 §8.8.3).
@@ -190,6 +203,31 @@ export interface StaticFilesOptions {
    * @default none
    */
   setHeaders?: Hook<[res: ServerResponse, path: string, stat: Stats], void> | undefined;
+}
+
+/** Which links lead to files. */
+export interface SignedOptions {
+  /**
+   * The secrets of the links, each of at least 32 bytes and equal in all processes. The first one signs, all of them verify: to
+   * change the key, put a new one in front, and remove the old one when its links have expired.
+   */
+  keys: string | Uint8Array | readonly (string | Uint8Array)[];
+}
+
+/** What `signUrl` puts into a link. */
+export interface SignUrlOptions extends SignedOptions {
+  /** The time for which the link is valid, rounded up to seconds. */
+  expiresIn: Duration;
+  /**
+   * The address of the client that may use the link, as `req.ip` of Express.
+   * @default any client
+   */
+  ip?: string | undefined;
+  /**
+   * `'GET'` allows HEAD too, `'HEAD'` reads only the headers.
+   * @default 'GET'
+   */
+  method?: 'GET' | 'HEAD' | undefined;
 }
 
 /** Copies of immutable files that outlive their build. */

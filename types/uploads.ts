@@ -1,9 +1,18 @@
 import type { File } from 'node:buffer';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
-import type { ByteSize, Duration } from './connect.ts';
+import type {
+  ByteSize,
+  ConnectRequest,
+  Duration,
+  Hook,
+  MaybePromise,
+  Middleware,
+  NextFunction,
+} from './connect.ts';
 
-/** Options for uploads. Every limit is finite and applies to one request unless it says otherwise. */
+/** Options for uploads of `graphqlHTTP`. Every limit is finite and applies to one request unless it says otherwise. */
 export interface UploadOptions {
   /**
    * Maximum size of one file, in bytes. One byte more is refused with 413 as soon as it arrives.
@@ -57,11 +66,13 @@ export interface UploadOptions {
    */
   streaming?: boolean | undefined;
   /**
-   * Called for each mapped file before its content is received. `false` refuses the request with 415. The
-   * client declares the type. Must return synchronously.
+   * The accepted files. A list of media types such as `['image/*']` checks the first bytes of each file, whatever the
+   * client declares; a type that first bytes do not tell, such as `text/csv`, throws. A function is called for each file
+   * before its content is received, with what the client declares; it must return synchronously. Any other file is refused
+   * with 415.
    * @default every file is accepted
    */
-  accept?: ((file: UploadedFileInfo) => boolean) | undefined;
+  accept?: readonly string[] | ((file: UploadedFileInfo) => boolean) | undefined;
 }
 
 /** The description of a file in the header of its part. The client chooses all of it. */
@@ -72,7 +83,7 @@ export interface UploadedFileInfo {
   readonly mimetype: string;
   /** Content-Transfer-Encoding, as declared; `7bit` if absent. The content is not decoded. */
   readonly encoding: string;
-  /** Name of the part, which is its key in `map`. */
+  /** Name of the part: its key in `map`, or the name of the field of a form. */
   readonly fieldName: string;
 }
 
@@ -112,10 +123,92 @@ export interface UploadedFile extends UploadedFileInfo {
   /** A WHATWG `File` with the content in memory. */
   toFile(): Promise<File>;
   /**
+   * The media type by the first bytes, whatever the client declares; `undefined` for text and for types that are not known.
+   * Resolves as soon as enough bytes have arrived.
+   */
+  type(): Promise<string | undefined>;
+  /**
    * Writes the content to a new file and resolves with its size in bytes. Rejects with `EEXIST` if the file
    * exists; a failed write is deleted. Do not build the path from `filename`, which the client chooses.
    */
   saveTo(path: string | URL): Promise<number>;
   /** Name, type and size, for short logs of variables. */
   toJSON(): UploadedFileInfo & { readonly size: number | undefined };
+}
+
+/**
+ * Options of `receiveFiles`. Every limit is finite and applies to one request unless it says otherwise.
+ */
+export interface ReceiveFilesOptions<Name extends string = string, Stored = unknown>
+  extends Omit<UploadOptions, 'streaming' | 'maxFieldBytes'> {
+  /**
+   * The names of the file fields, each with its maximum number of files: `{ photo: 1, gallery: 8 }`. A file under another
+   * name is refused with 400, one too many with 413. `{}` accepts no files.
+   * @default any name, `maxFiles` files in all
+   */
+  files?: Readonly<Record<Name, number>> | undefined;
+  /**
+   * Maximum number of text fields. More are refused with 413.
+   * @default 100
+   */
+  maxFields?: number | undefined;
+  /**
+   * Maximum size of the text of one field, in bytes. More is refused with 413.
+   * @default 65_536 (64 KiB)
+   */
+  maxFieldBytes?: ByteSize | undefined;
+  /**
+   * `'spool'`: a file is kept in memory up to `memoryBytesPerFile`, a larger one in an unlinked temporary file. `'memory'`: never
+   * on disk; when all files together need more than `memoryBytes`, the request gets 503. A function is called for each file
+   * while it arrives, stores its stream elsewhere, and returns what the handler needs, as `file.stored`.
+   * @default 'spool'
+   */
+  storage?: 'spool' | 'memory' | ((file: UploadedFile) => MaybePromise<Stored>) | undefined;
+  /**
+   * Called for each file that the function `storage` has stored if the request is refused or aborted before its handler runs.
+   * @default none
+   */
+  discard?: Hook<[stored: Stored, file: UploadedFile], MaybePromise<void>> | undefined;
+  /**
+   * Called in place of the response to a refused form, for example to show the form again, or with `next(error)` to use the
+   * error handler of the application.
+   * @default sends `status` and `message`
+   */
+  onRefused?:
+    | Hook<[error: RefusedForm, req: ConnectRequest, res: ServerResponse, next: NextFunction], void>
+    | undefined;
+}
+
+/** The reason why a form was refused. */
+export interface RefusedForm extends Error {
+  /** The status of the response: 400, 408, 413, 415, 503 or 507. */
+  readonly status: number;
+  /** A stable code for programs, such as `FILE_TOO_LARGE`. */
+  readonly code: string;
+}
+
+/** A file of a form. */
+export interface ReceivedFile<Stored = unknown> extends UploadedFile {
+  /** What the function `storage` has returned. */
+  readonly stored?: Stored;
+}
+
+/** The text fields of a form by name: a list if a name was sent more than once. The object has no prototype. */
+export type FormBody = Record<string, string | string[]>;
+
+/** A form that was received. */
+export interface ReceivedForm<Name extends string = string, Stored = unknown> {
+  /** The files by name, in the order of their arrival. Each name of the option `files` has a list. */
+  readonly files: Readonly<Record<Name, readonly ReceivedFile<Stored>[]>>;
+  readonly body: Readonly<FormBody>;
+}
+
+/** What `receiveFiles` returns: a middleware that sets `req.files` and `req.body`. */
+export interface FormReceiver<Name extends string = string, Stored = unknown> extends Middleware {
+  /**
+   * The same as `req.files` and `req.body`, with their types.
+   *
+   * @throws TypeError if this middleware has not received the request.
+   */
+  form(req: IncomingMessage): ReceivedForm<Name, Stored>;
 }

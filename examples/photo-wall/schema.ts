@@ -2,6 +2,7 @@ import type { UploadedFile } from 'espalier';
 import { Upload } from 'espalier';
 import type { Presence } from 'espalier/presence';
 import { latest, map, type PubSub } from 'espalier/pubsub';
+import { signUrl } from 'espalier/static';
 import {
   GraphQLError,
   GraphQLID,
@@ -26,26 +27,38 @@ const required = {
   text: new GraphQLNonNull(GraphQLString),
 };
 
-const PhotoType = new GraphQLObjectType<Photo>({
-  name: 'Photo',
-  description: 'A picture on the wall.',
-  fields: {
-    id: { type: required.id },
-    title: { type: required.text },
-    url: {
-      type: required.text,
-      description: 'Never changes its content.',
-      resolve: ({ file }) => `/uploads/${file}`,
+const photoType = (keys: string) =>
+  new GraphQLObjectType<Photo>({
+    name: 'Photo',
+    description: 'A picture on the wall.',
+    fields: {
+      id: { type: required.id },
+      title: { type: required.text },
+      url: {
+        type: required.text,
+        description: 'Never changes its content.',
+        resolve: ({ file }) => `/uploads/${file}`,
+      },
+      download: {
+        type: required.text,
+        description: 'A link to the file that ends after five minutes.',
+        resolve: ({ file }) => signUrl(`/originals/${file}`, { keys, expiresIn: '5m' }),
+      },
+      width: { type: required.int },
+      height: { type: required.int },
+      bytes: { type: required.int },
+      addedAt: { type: required.text, description: 'ISO 8601, UTC.' },
     },
-    width: { type: required.int },
-    height: { type: required.int },
-    bytes: { type: required.int },
-    addedAt: { type: required.text, description: 'ISO 8601, UTC.' },
-  },
-});
+  });
 
 /** The API of the wall. */
-export function createSchema(store: Store, events: PubSub<Events>, room: Presence<null>): GraphQLSchema {
+export function createSchema(
+  store: Store,
+  events: PubSub<Events>,
+  room: Presence<null>,
+  keys: string,
+): GraphQLSchema {
+  const PhotoType = photoType(keys);
   const visitors = async (): Promise<number> => (await room.members('wall')).length;
 
   const query = new GraphQLObjectType({
@@ -100,7 +113,8 @@ export function createSchema(store: Store, events: PubSub<Events>, room: Presenc
   return new GraphQLSchema({ query, mutation, subscription });
 }
 
-async function addPhoto(store: Store, events: PubSub<Events>, file: UploadedFile): Promise<Photo> {
+/** Adds a picture and tells every open tab. Throws a GraphQLError for a file that is no picture. */
+export async function addPhoto(store: Store, events: PubSub<Events>, file: UploadedFile): Promise<Photo> {
   const content = await file.bytes();
   const photo = await store.add(file.filename, content).catch((error: Error) => {
     // The message of a system error contains a path. It is thrown as it is, and graphqlHTTP masks it.

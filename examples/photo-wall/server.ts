@@ -10,8 +10,10 @@ import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'esp
 import { presence } from 'espalier/presence';
 import { createPubSub } from 'espalier/pubsub';
 import { memoryFiles } from 'espalier/sources';
+import { receiveFiles } from 'espalier/uploads';
 import express from 'express';
-import { createSchema, type Events } from './schema.ts';
+import { GraphQLError } from 'graphql';
+import { addPhoto, createSchema, type Events } from './schema.ts';
 import { openStore } from './store.ts';
 
 const {
@@ -21,8 +23,10 @@ const {
   REDIS_URL,
   // Several processes need the same secret.
   CURSOR_KEY = randomBytes(32).toString('hex'),
+  LINK_KEY = randomBytes(32).toString('hex'),
 } = process.env;
 const folder = resolve(DATA_DIR);
+const TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif'];
 
 const store = await openStore(folder, new URL('pictures/', import.meta.url)).catch((error: Error) =>
   giveUp(`the pictures cannot be kept in ${folder}: ${error.message}`),
@@ -34,20 +38,41 @@ const events = createPubSub<Events>({
   history: {},
   onError: report,
 });
-const graphql = graphqlHTTP(createSchema(store, events, presence(events)), {
+const MAX_BYTES = 10 * 1024 * 1024;
+const graphql = graphqlHTTP(createSchema(store, events, presence(events), LINK_KEY), {
   cursors: { key: CURSOR_KEY },
-  uploads: { maxFileBytes: 10 * 1024 * 1024, maxFiles: 1 },
+  uploads: { maxFileBytes: MAX_BYTES, maxFiles: 1 },
 });
 
-// Uploaded files may be shown as pictures. No browser runs them as a page or a script.
-const forPictures = headers("default-src 'none'; sandbox");
+// The same picture by a plain form, for browsers without JavaScript.
+const form = receiveFiles({ files: { photo: 1 }, maxFileBytes: MAX_BYTES, accept: TYPES });
 const forPage = headers(
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 );
 const app = express();
 app.disable('x-powered-by');
-app.use('/uploads', staticFiles(store.pictures, { maxAge: '1y', immutable: true, setHeaders: forPictures }));
+// Users choose what is in these files: with `untrusted`, nothing of them runs.
+app.use('/uploads', staticFiles(store.pictures, { untrusted: true, maxAge: '1y', immutable: true }));
+// Downloads, by links of the API that end.
+app.use(
+  '/originals',
+  staticFiles(store.pictures, {
+    untrusted: true,
+    signed: { keys: LINK_KEY },
+    setHeaders: (res) => void res.setHeader('content-disposition', 'attachment'),
+  }),
+);
+app.post('/photos', form, async (req, res) => {
+  const [file] = form.form(req).files.photo;
+  if (file === undefined) return void res.status(400).send('Choose a picture.');
+  try {
+    res.redirect(303, `/uploads/${(await addPhoto(store, events, file)).file}`);
+  } catch (error) {
+    if (!(error instanceof GraphQLError)) throw error;
+    res.status(400).type('text').send(error.message);
+  }
+});
 app.use('/graphql', graphql);
 app.use('/modules/graphql-ws', staticFiles(new URL('.', import.meta.resolve('graphql-ws/client'))));
 app.use(

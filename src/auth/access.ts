@@ -1,6 +1,6 @@
 import { type FieldNode, GraphQLError } from 'graphql';
 import type { AuthCheck } from '../../types/auth.ts';
-import type { ExecutionInputs } from '../execution/types.ts';
+import type { CallerAccess, ExecutionInputs } from '../execution/types.ts';
 import { optionError } from '../options/rules.ts';
 import { AUTH_OPTIONS } from '../options/scopes.ts';
 import type { Condition } from './requirements.ts';
@@ -30,7 +30,7 @@ export const namesOf = (conditions: Iterable<Condition>, kind: Condition['kind']
 const UNAUTHENTICATED = 'UNAUTHENTICATED';
 
 /** What the caller of one operation may see. Part of the inputs of its execution. */
-export class Access {
+export class Access implements CallerAccess {
   readonly #caller: Caller;
   readonly #conditions: readonly Condition[];
   readonly #schema: { readonly schemaId: string } | undefined;
@@ -92,6 +92,10 @@ export class Access {
   }
 }
 
+/** The access of an execution, which only `authorize` creates. */
+export const accessOf = ({ access }: ExecutionInputs): Access | undefined =>
+  access instanceof Access ? access : undefined;
+
 /** Creates the error of something that a caller may not see. It does not say what is missing. */
 function authError(
   { scopes }: Pick<Caller, 'scopes'>,
@@ -139,11 +143,12 @@ export class ResolverAuth implements AuthCheck {
 
   readonly assert = (...scopes: string[]): void => {
     if (this.isAuthenticated && this.has(...scopes)) return;
-    throw this.#inputs.access?.error('this field') ?? noCaller('this field');
+    throw accessOf(this.#inputs)?.error('this field') ?? noCaller('this field');
   };
 
   #read(scope: string | undefined): boolean {
-    const { access, caching, isShared } = this.#inputs;
+    const { caching, isShared } = this.#inputs;
+    const access = accessOf(this.#inputs);
     if (access?.isKnown(scope) !== true) {
       if (isShared === true) throw sharedError(scope);
       caching?.restrict({ maxAge: 0, sharedMaxAge: 0 });

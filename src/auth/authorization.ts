@@ -1,12 +1,16 @@
-import { GraphQLSchema } from 'graphql';
+import type { GraphQLSchema } from 'graphql';
 import type { AuthDetails, AuthNames, AuthOptions } from '../../types/auth.ts';
 import type { MaybePromise } from '../../types/connect.ts';
+import { coerceVariables } from '../core/admission.ts';
+import type { Extension, ExtensionParts, PrepareParts } from '../core/extension.ts';
+import { createUnenforcedNote } from '../core/unenforced.ts';
+import { findDirective } from '../execution/directives.ts';
 import type {
   EngineSettings,
-  ExecuteOperation,
   ExecutionInputs,
   ExecutionOutcome,
   Guards,
+  OperationHooks,
   PreparedOperation,
   RequestError,
 } from '../execution/types.ts';
@@ -26,10 +30,10 @@ import {
   wrongReturnValue,
 } from '../options/rules.ts';
 import { AUTH_OPTIONS } from '../options/scopes.ts';
-import { Access, namesOf, noCaller, ResolverAuth, statusOf } from './access.ts';
+import { Access, accessOf, namesOf, noCaller, ResolverAuth, statusOf } from './access.ts';
 import { createCallerSchemas } from './caller-schemas.ts';
 import { argumentConditions, hasGuardedArguments, OperationRequirement, withDefaults } from './operation.ts';
-import { type Condition, requirementsOf } from './requirements.ts';
+import { type Condition, NAMES, requirementsOf } from './requirements.ts';
 
 /** The option `auth` after checks. */
 interface AuthSettings {
@@ -48,67 +52,79 @@ const rules: Rules<AuthSettings> = {
   schemaFor: optionalFunction(),
 };
 
-/** Authorization of one handler. */
-export interface Authorization {
-  readonly engine: Pick<EngineSettings, 'guards' | 'requirementOf' | 'secured'>;
-  /** Sets `access` of the inputs of an execution; returns the reason if the operation must not run. */
-  authorize(
-    prepared: PreparedOperation,
-    inputs: ExecutionInputs,
-    source: unknown,
-  ): MaybePromise<RequestError | undefined>;
-  /** Returns the function that calls `authorize` for each event of a subscription. */
-  authorizeEvent(
-    prepared: PreparedOperation,
-    source: unknown,
-  ): (inputs: ExecutionInputs) => MaybePromise<RequestError | undefined>;
-  /** Undefined if all callers have the same schema. */
-  readonly schemaFor: SchemaChoice | undefined;
-}
-
-/** Returns the schema whose names a caller may use; `serve` adds what options add to schemas. */
-type SchemaChoice = (
-  serve: (schema: GraphQLSchema) => GraphQLSchema,
-) => (
-  schema: GraphQLSchema,
-  source: unknown,
-  params?: AuthDetails['connectionParams'],
-  transport?: AuthDetails['transport'],
-) => MaybePromise<GraphQLSchema>;
-
 /**
- * Creates the authorization of a handler; undefined without the option `auth`.
+ * Creates the extension of the option `auth`. Without the option it only says what a schema requires in vain.
  *
- * @throws TypeError (code `ERR_OPTION`) for a wrong option, or a wrong directive in the schema.
+ * @throws TypeError (code `ERR_OPTION`) for a wrong option.
  */
-export function createAuthorization(given: unknown, schema: unknown): Authorization | undefined {
-  if (given === undefined || given === false) return undefined;
+export function createAuthorization(given: unknown, { scope }: Pick<ExtensionParts, 'scope'>): Extension {
+  if (given === false) return {};
+  const noteUnenforced = createUnenforcedNote(scope, given === undefined ? unenforced : unused);
+  if (given === undefined) return { noteUnenforced };
   const settings = resolveOptions(AUTH_OPTIONS, given, rules);
   if ((given as { readonly scopes?: unknown }).scopes === undefined)
     throw wrongOption(AUTH_OPTIONS, 'scopes', undefined, 'a function of the request');
-  if (schema instanceof GraphQLSchema) assertPolicies(settings, schema);
   const { schemaFor } = settings;
   return {
-    engine: {
-      guards,
-      requirementOf(operation, account) {
-        assertPolicies(settings, operation.schema);
-        return new OperationRequirement(operation, account);
-      },
-      secured: (operation, engineSettings) => secured(operation, engineSettings, settings.mode),
-    },
-    authorize: (prepared, inputs, source) => authorize(settings, prepared, inputs, source),
-    authorizeEvent: (prepared, source) => (inputs) => authorize(settings, prepared, inputs, source),
-    schemaFor:
-      schemaFor &&
-      ((serve) => {
+    noteUnenforced,
+    check: (schema) => assertPolicies(settings, schema),
+    guards,
+    // They might be names that the caller may not see.
+    hidesNames: schemaFor === undefined,
+    readsSource: true,
+    checksEvents: true,
+    prepare: (operation, parts) => prepare(settings, operation, parts),
+    ...(schemaFor && {
+      schemaFor: (serve) => {
         const find = createCallerSchemas(schemaFor, serve);
         return (whole, source, connectionParams, given) => {
           const transport = given ?? (connectionParams === undefined ? 'http' : 'websocket');
           const details = { transport, connectionParams, context: undefined };
           return settle(scopesOf(settings, source, details), (scopes) => find(whole, scopes));
         };
-      }),
+      },
+    }),
+  };
+}
+
+const unenforced = (schema: GraphQLSchema) => {
+  const requirement = findDirective(schema, NAMES);
+  return requirement === undefined
+    ? undefined
+    : {
+        page: 'authorization',
+        problem: `the schema has ${requirement}, but nothing enforces it; set the option "auth" of graphqlHTTP (and pass attachSubscriptions its handler), or auth: false if a router in front enforces it`,
+      };
+};
+
+const unused = (schema: GraphQLSchema) =>
+  findDirective(schema, NAMES) === undefined
+    ? {
+        problem:
+          'option "auth" is set, but the schema requires nothing of callers: only info.auth of resolvers protects data. printSchema and introspection lose the directives of a schema',
+      }
+    : undefined;
+
+/** Refuses what the caller may not run before all other checks. */
+function prepare(
+  settings: AuthSettings,
+  prepared: PreparedOperation,
+  { settings: engine, account }: PrepareParts,
+): OperationHooks {
+  assertPolicies(settings, prepared.schema);
+  const requirement = new OperationRequirement(prepared, account);
+  const { visible } = prepared;
+  const check = (inputs: ExecutionInputs, source: unknown) =>
+    authorize(settings, { prepared, requirement }, inputs, source);
+  return {
+    admit(call) {
+      // Variables have names too: those of input fields.
+      const given = visible && coerceVariables({ ...prepared, schema: visible }, call.variableValues, engine);
+      return given?.kind === 'error' ? given : check(call, call.source);
+    },
+    event: check,
+    execute: requirement.isEmpty ? undefined : secured(prepared, engine, settings.mode),
+    scopes: () => requirement.scopes,
   };
 }
 
@@ -122,17 +138,19 @@ function assertPolicies({ policies }: AuthSettings, schema: GraphQLSchema): void
   );
 }
 
-/** The requirement of an operation without one. */
-const NOTHING: ReturnType<OperationRequirement['for']> = { demands: [], possible: [], policies: [] };
+interface Requiring {
+  readonly prepared: PreparedOperation;
+  readonly requirement: OperationRequirement;
+}
 
+/** Sets `access` of the inputs of an execution. Returns the reason if the operation must not run. */
 function authorize(
   settings: AuthSettings,
-  prepared: PreparedOperation,
+  { prepared, requirement }: Requiring,
   inputs: ExecutionInputs,
   source: unknown,
 ): MaybePromise<RequestError | undefined> {
-  const { requirement } = prepared;
-  const { demands, possible, policies: names } = requirement?.for(inputs.variableValues) ?? NOTHING;
+  const { demands, possible, policies: names } = requirement.for(inputs.variableValues);
   const details = detailsOf(inputs);
   return settle(scopesOf(settings, source, details), (scopes) =>
     settle(policiesOf(settings, names, source, details), (policies) => {
@@ -198,20 +216,20 @@ function toNames(returned: unknown, option: string, accepted: string): ReadonlyS
  * require more is refused as a whole; other operations have changed data, or are events.
  */
 function secured(
-  { execute, operation, requirement }: PreparedOperation,
+  { operation }: PreparedOperation,
   { formatErrors }: EngineSettings,
   mode: AuthSettings['mode'],
-): ExecuteOperation {
-  if (requirement?.isEmpty !== false) return execute;
+): NonNullable<OperationHooks['execute']> {
   const rejects = mode === 'reject' && operation.operation === 'query';
-  return (inputs) => {
-    if (inputs.access === undefined) throw new TypeError('An operation was executed without its caller');
-    if (!rejects || inputs.access.isComplete) return execute(inputs);
-    return settle(execute(inputs), (outcome) => {
-      if (inputs.access?.hasRefused !== true) return outcome;
+  return (inputs, next) => {
+    const access = accessOf(inputs);
+    if (access === undefined) throw new TypeError('An operation was executed without its caller');
+    if (!rejects || access.isComplete) return next(inputs);
+    return settle(next(inputs), (outcome) => {
+      if (!access.hasRefused) return outcome;
       outcome.release?.();
       outcome.rest?.return().catch(() => undefined);
-      return refusal(inputs.access, inputs, formatErrors);
+      return refusal(access, inputs, formatErrors);
     });
   };
 }
@@ -250,10 +268,11 @@ const guards: Guards = {
 };
 
 function check(
-  { access }: ExecutionInputs,
+  inputs: ExecutionInputs,
   conditions: readonly Condition[],
   subject: string,
 ): ReturnType<Access['error']> | undefined {
+  const access = accessOf(inputs);
   if (access === undefined) return noCaller(subject);
   if (!access.denies(conditions)) return undefined;
   access.hasRefused = true;

@@ -10,23 +10,12 @@ import {
 import type { AuthOptions } from '../../types/auth.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import { withNativePromise } from '../execution/types.ts';
+import { markVisible, nothing } from '../execution/visible-part.ts';
 import { getOrCreate, optionError, settle, wrongReturnValue } from '../options/rules.ts';
 import { AUTH_OPTIONS } from '../options/scopes.ts';
 
 // The option `auth.schemaFor`: a caller's schema decides which names an operation may use, and what introspection shows.
 // Operations are executed by the whole schema, so that nothing else depends on what is hidden.
-
-const wholes = new WeakMap<GraphQLSchema, GraphQLSchema>();
-
-/** The resolver of the only field of a root type of which a caller sees nothing. */
-export const nothing = (): null => null;
-
-/** The schema that executes operations of a caller: the whole one of the schema whose names the caller may use. */
-export function executingSchema(visible: GraphQLSchema, operation: OperationTypeNode): GraphQLSchema {
-  const whole = wholes.get(visible);
-  const [field] = Object.values(visible.getRootType(operation)?.getFields() ?? {});
-  return whole === undefined || field?.resolve === nothing ? visible : whole;
-}
 
 /** Sets of scopes whose schemas are kept. */
 const MAX_SCHEMAS = 100;
@@ -76,8 +65,7 @@ function partOf(
   assertValidSchema(whole);
   // A schema of its own, because an application may return one for several handlers.
   const visible = new GraphQLSchema(serve(value).toConfig());
-  wholes.set(visible, whole);
-  return visible;
+  return markVisible(visible, whole);
 }
 
 /** The coordinates in a schema that are not part of the whole one, which executes its operations. */

@@ -94,6 +94,14 @@ export class OperationRequirement {
     return this.#schema.isEmpty;
   }
 
+  /** The first alternative of the scopes that every caller needs. */
+  get scopes(): readonly string[] {
+    const lists = this.for({}).demands.flatMap(({ conditions }) =>
+      conditions.flatMap(({ kind, anyOf }) => (kind === 'scopes' ? (anyOf[0] ?? []) : [])),
+    );
+    return [...new Set(lists)];
+  }
+
   /** The fields that require something, and all conditions that an execution may need. */
   for(variables: Variables = {}): Omit<Requirement, 'inputs'> {
     const variant = this.#variant(variables);

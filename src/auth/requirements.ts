@@ -8,14 +8,10 @@ import {
   type GraphQLSchema,
   getNamedType,
   isAbstractType,
-  isEnumType,
-  isInputObjectType,
   isInterfaceType,
-  isIntrospectionType,
   isObjectType,
-  isUnionType,
 } from 'graphql';
-import { directivesOf, type SchemaElement } from '../execution/directives.ts';
+import { directivesOf, elementsOf, type SchemaElement, schemaElement } from '../execution/directives.ts';
 import { closest, isObject, isString, optionError } from '../options/rules.ts';
 import { AUTH_OPTIONS } from '../options/scopes.ts';
 
@@ -197,49 +193,6 @@ function listsOf(given: unknown): readonly (readonly string[])[] | undefined {
 }
 
 const isName = (value: unknown): value is string => isString(value) && value !== '';
-
-const schemaElement = ({ astNode, extensionASTNodes, extensions }: GraphQLSchema): SchemaElement => ({
-  name: 'schema',
-  astNode,
-  extensionASTNodes,
-  extensions,
-});
-
-/** An element of a schema that may have directives. */
-interface PlacedElement {
-  readonly coordinate: string;
-  readonly element: SchemaElement;
-  /** Whether a requirement of it can be enforced. */
-  readonly hasEffect: boolean;
-}
-
-function* elementsOf(schema: GraphQLSchema): Generator<PlacedElement> {
-  yield { coordinate: 'the schema', element: schemaElement(schema), hasEffect: false };
-  for (const { name, args } of schema.getDirectives())
-    for (const element of args) yield { coordinate: `@${name}(${element.name}:)`, element, hasEffect: false };
-  for (const type of Object.values(schema.getTypeMap())) {
-    if (isIntrospectionType(type)) continue;
-    const hasEffect = !isUnionType(type) && !isInputObjectType(type);
-    yield { coordinate: type.name, element: type, hasEffect };
-    for (const element of isEnumType(type) ? type.getValues() : [])
-      yield { coordinate: `${type.name}.${element.name}`, element, hasEffect: false };
-    for (const element of 'getFields' in type ? Object.values(type.getFields()) : []) {
-      const coordinate = `${type.name}.${element.name}`;
-      yield { coordinate, element, hasEffect: true };
-      for (const arg of 'args' in element ? element.args : [])
-        yield { coordinate: `${coordinate}(${arg.name}:)`, element: arg, hasEffect: true };
-    }
-  }
-}
-
-/** The first use of some directives in a schema, such as "@policy on Query.a"; undefined if there is none. */
-export function findDirective(schema: GraphQLSchema, names: readonly string[]): string | undefined {
-  for (const { coordinate, element } of elementsOf(schema)) {
-    const name = names.find((each) => directivesOf(element, each).length > 0);
-    if (name !== undefined) return `@${name} on ${coordinate}`;
-  }
-  return undefined;
-}
 
 function refuse(coordinate: string, element: SchemaElement): void {
   const name = NAMES.find((each) => directivesOf(element, each).length > 0);

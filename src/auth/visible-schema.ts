@@ -28,8 +28,8 @@ import {
   isUnionType,
 } from 'graphql';
 import { defaultOf } from '../execution/default-values.ts';
+import { nothing } from '../execution/visible-part.ts';
 import { type Caller, isMet } from './access.ts';
-import { nothing } from './caller-schemas.ts';
 import { requirementsOf, type SchemaRequirements } from './requirements.ts';
 
 /**

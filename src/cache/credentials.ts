@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import type { TLSSocket } from 'node:tls';
 import type { ConnectRequest } from '../../types/connect.ts';
+import { hasCertificate } from '../http/exchange.ts';
 import { hasParameter } from '../http/routing.ts';
 import identity from './identity.json' with { type: 'json' };
 
@@ -42,12 +42,3 @@ export const maySetCookie = (req: ConnectRequest, res: ServerResponse): boolean 
   hasSession(req) || res.hasHeader('set-cookie');
 
 const hasSession = (req: ConnectRequest): boolean => 'session' in req || 'sessionID' in req;
-
-/** Whether the client has sent a certificate, also if only the application verifies it (`rejectUnauthorized: false`). */
-export function hasCertificate(req: Pick<ConnectRequest, 'socket'>): boolean {
-  const socket = req.socket as Partial<TLSSocket>;
-  if (socket.authorized === true) return true;
-  // Without a request for certificates there is no error. An empty object stands for no certificate.
-  if (socket.authorizationError == null) return false;
-  return Object.keys(socket.getPeerCertificate?.() ?? {}).length > 0;
-}

@@ -1,35 +1,26 @@
 import { hash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { CachePolicy } from '../../types/caching.ts';
-import type { Exchange, ResultCaching } from '../graphql/request.ts';
-import type { GraphQLResponse } from '../graphql/response.ts';
+import type { ResponseHooks } from '../core/extension.ts';
 import { encodedTag } from '../http/codings.ts';
 import { checkPreconditions } from '../http/conditions.ts';
+import { type Exchange, isCacheable, type ResultCaching } from '../http/exchange.ts';
 import { GRAPHQL_TYPE } from '../http/negotiation.ts';
 import { type Headers, HttpError, isWriteReplaced, type Reply, withVary } from '../http/reply.ts';
 import { hasCredentials, maySetCookie } from './credentials.ts';
 import type { CachingSettings } from './options.ts';
-import { isCacheable } from './policy.ts';
 
 /**
- * Adds the caching headers to the response of a GET, HEAD or QUERY without errors, and turns it into a 304 if
- * the client has it. `encoding` identifies the coding that the body will have.
- *
- * @throws HttpError 412 if the precondition `If-Match` is false.
+ * Creates what a cache adds to the responses of one handler: the age of stored results, and with the option `httpCache`
+ * the headers of caches. They turn the response of a GET, HEAD or QUERY into a 304 if the client has it.
  */
-type AddCacheHeaders = (
-  exchange: Exchange,
-  response: GraphQLResponse,
-  reply: Reply,
-  encoding: string | undefined,
-) => void;
-
-/** Creates the function that adds caching headers to the responses of one handler. */
-export function createCacheHeaders(options: CachingSettings): AddCacheHeaders {
-  return (exchange, response, reply, encoding) => {
+export function createCacheHeaders(options: CachingSettings | undefined): ResponseHooks {
+  const onReply: ResponseHooks['onReply'] = (exchange, response, reply, encoding) => {
     const { req, res, caching } = exchange;
-    if (req.method === 'POST' || response.status !== 200 || response.cause.kind !== 'data') return;
     if (caching === undefined) return;
+    if (caching.age !== undefined) reply.headers['age'] = String(caching.age);
+    if (options === undefined) return;
+    if (req.method === 'POST' || response.status !== 200 || response.cause.kind !== 'data') return;
     const { headers } = reply;
     // The application's own header has priority.
     if (!res.hasHeader('cache-control')) addPolicy(headers, exchange, caching.policy(), options);
@@ -49,6 +40,10 @@ export function createCacheHeaders(options: CachingSettings): AddCacheHeaders {
           code: 'PRECONDITION_FAILED',
         });
     }
+  };
+  return {
+    onReply,
+    tagOf: ({ caching }, { body, type }) => options && caching && tagOf(caching, body, type),
   };
 }
 
@@ -106,7 +101,7 @@ function isShared({ req, res, userKey, isRestricted }: Exchange): boolean {
 }
 
 /** Returns the ETag of a result without a coding. That of a stored result is computed once. */
-export function tagOf(caching: ResultCaching, body: string | Buffer, type: string): string {
+function tagOf(caching: ResultCaching, body: string | Buffer, type: string): string {
   const create = (): string => createEtag(body, type);
   return caching.etagOf?.(body, create) ?? create();
 }
@@ -150,8 +145,3 @@ const MAX_BYTES = 7000;
 /** Whether a header with the tags, each with a separator, has a size that all clients and CDNs accept. */
 const fitIntoHeader = (tags: readonly string[]): boolean =>
   tags.reduce((bytes, tag) => bytes + tag.length + 1, 0) <= MAX_BYTES;
-
-/** Adds the age of a result from the response cache. */
-export function addAge(headers: Headers, { caching }: Exchange): void {
-  if (caching?.age !== undefined) headers['age'] = String(caching.age);
-}

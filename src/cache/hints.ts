@@ -12,7 +12,7 @@ import {
 import type { CacheHint, FieldCachePolicy } from '../../types/caching.ts';
 import { directivesOf, type SchemaElement } from '../execution/directives.ts';
 import { type ConditionValues, visitFields } from '../execution/document.ts';
-import type { CachedOperation } from '../execution/types.ts';
+import type { ValidatedOperation } from '../execution/types.ts';
 import {
   ACCEPTED_SECONDS,
   formatValue,
@@ -223,7 +223,7 @@ export type VisitField = (field: SelectedField, isRoot: boolean, node: FieldNode
 
 /** Visits the fields that an execution may resolve, for every object type that a value may have. */
 export function visitSelectedFields(
-  operation: CachedOperation,
+  operation: ValidatedOperation,
   hints: SchemaHints,
   values: ConditionValues,
   visitField: VisitField,

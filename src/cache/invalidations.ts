@@ -7,7 +7,6 @@ import type {
   CachePubSub,
   CacheStore,
 } from '../../types/response-cache.ts';
-import type { GraphQLCore } from '../core/core.ts';
 import { withTimeLimit } from '../http/timers.ts';
 import {
   isFunction,
@@ -183,16 +182,18 @@ export const isStore = (value: unknown): value is CacheStore =>
 export const isPubSub = (value: unknown): value is CachePubSub =>
   isObject(value) && ['publish', 'subscribe'].every((name) => isFunction(value[name]));
 
-/** Creates the method `invalidate` of a handler. */
-export function createInvalidate({ cacheStore }: GraphQLCore): CacheInvalidator['invalidate'] {
+/** Creates the method `invalidate` of a handler, which refuses without a store. */
+export function createInvalidate(
+  store: Pick<CacheStore, 'invalidate'> | undefined,
+): CacheInvalidator['invalidate'] {
   return (tags) =>
     invalidateTags(GRAPHQL_OPTIONS, tags, (list) => {
-      if (cacheStore === undefined) {
+      if (store === undefined) {
         throw optionError(
           GRAPHQL_OPTIONS,
           'invalidate: the option "responseCache" is off; set it to store results',
         );
       }
-      return cacheStore.invalidate(list);
+      return store.invalidate(list);
     });
 }

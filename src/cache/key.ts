@@ -3,7 +3,7 @@ import { type GraphQLSchema, printSchema } from 'graphql';
 import type { ConnectRequest } from '../../types/connect.ts';
 import { ID_PARAMETERS, OPERATION_PARAMETERS } from '../core/document-id.ts';
 import type { PreparedOperation } from '../execution/types.ts';
-import type { Exchange } from '../graphql/request.ts';
+import type { Exchange } from '../http/exchange.ts';
 import { cacheByHeader } from '../http/negotiation.ts';
 import { hasParameter, pathOf, publicHostOf } from '../http/routing.ts';
 import { getOrCreate } from '../options/rules.ts';
@@ -20,10 +20,10 @@ type SchemaId = (schema: GraphQLSchema) => string;
  * Creates the ids of schemas. The schema of a handler has the same id in all processes, so that they can share a store.
  * The schemas of a function may differ only in their resolvers, for example for each tenant, so each has a random id.
  */
-export function createSchemaId({ hasOneSchema }: { readonly hasOneSchema: boolean }): SchemaId {
+export function createSchemaId(hasOneSchema: () => boolean): SchemaId {
   const ids = new WeakMap<GraphQLSchema, string>();
   return (schema) => {
-    return getOrCreate(ids, schema, () => (hasOneSchema ? digest(printSchema(schema)) : randomUUID()));
+    return getOrCreate(ids, schema, () => (hasOneSchema() ? digest(printSchema(schema)) : randomUUID()));
   };
 }
 
@@ -140,7 +140,7 @@ const PORT = /:\d+$/;
 export function createTargetKey({
   documents,
 }: {
-  readonly documents: unknown;
+  readonly documents?: unknown;
 }): (req: ConnectRequest) => string {
   const own = new Set<string>([...OPERATION_PARAMETERS, ...(documents === undefined ? [] : ID_PARAMETERS)]);
   const isFurther = (name: string): boolean => !own.has(name);

@@ -13,7 +13,7 @@ import {
 } from 'graphql';
 import { defaultOf, literalValue } from '../execution/default-values.ts';
 import { directivesOf, type SchemaElement } from '../execution/directives.ts';
-import type { CachedOperation, ObjectTags } from '../execution/types.ts';
+import type { ObjectTags, ValidatedOperation } from '../execution/types.ts';
 import { formatValue, getOrCreate, isObject, isString, optionError } from '../options/rules.ts';
 import { CACHE_OPTIONS } from '../options/scopes.ts';
 import { ALL_TAGS, normalTag } from './invalidations.ts';
@@ -36,7 +36,7 @@ export class OperationTags {
   readonly #defaults: Record<string, unknown> = {};
   readonly #schema: GraphQLSchema;
 
-  constructor({ operation, schema }: CachedOperation) {
+  constructor({ operation, schema }: ValidatedOperation) {
     this.#schema = schema;
     for (const { variable, defaultValue } of operation.variableDefinitions ?? []) {
       if (defaultValue !== undefined) this.#defaults[variable.name.value] = literalValue(defaultValue, {});

@@ -1,7 +1,7 @@
 import {
   type GraphQLCompositeType,
   type GraphQLField,
-  GraphQLSchema,
+  type GraphQLSchema,
   getNamedType,
   isCompositeType,
 } from 'graphql';
@@ -24,12 +24,13 @@ import {
 } from '../execution/document.ts';
 import { unattributedCalls } from '../execution/guard.ts';
 import type {
-  CachedOperation,
   Caching,
   ExecutionCaching,
   MemoryAccount,
   ObjectTags,
+  ValidatedOperation,
 } from '../execution/types.ts';
+import { isCacheable } from '../http/exchange.ts';
 import { formatValue, getOrCreate, isString, optionError } from '../options/rules.ts';
 import { CACHING_OPTIONS } from '../options/scopes.ts';
 import {
@@ -40,51 +41,31 @@ import {
   hintAnnotationOf,
   replaceHint,
   restrictHint,
-  SchemaHints,
+  type SchemaHints,
   staticHint,
   type VisitField,
   visitSelectedFields,
 } from './hints.ts';
 import { ALL_TAGS } from './invalidations.ts';
 import { hasTags, OperationTags, objectTagsOf } from './operation-tags.ts';
-import type { CachingSettings } from './options.ts';
 import type { GuardedStore } from './store.ts';
 
-/**
- * Creates the cache policies of a handler.
- *
- * @param store - the response cache, whose entries mutations and events invalidate
- * @throws TypeError (code `ERR_OPTION`) for a wrong `@cacheControl` or `@cacheTag` in the schema.
- */
-export function createCaching(
-  schema: unknown,
-  { defaultMaxAge }: Pick<CachingSettings, 'defaultMaxAge'>,
-  store: GuardedStore | undefined,
-): Caching {
-  if (schema instanceof GraphQLSchema) {
-    assertAnnotations(schema);
-    hasTags(schema);
-  }
-  const hints = new SchemaHints(defaultMaxAge);
-  return {
-    policyOf(operation, account) {
-      const policy = new OperationPolicy(operation, hints, account);
-      const invalidated = operation.operation.operation === 'query' ? undefined : store;
-      return {
-        of: (variables) => policy.of(variables),
-        start: (variables) => new ExecutionPolicy(policy, variables, invalidated),
-        startWrite: (variables) => invalidated && new ExecutionPolicy(policy, variables, invalidated),
-      };
-    },
-    isCounted: (definition, isRootField) =>
-      isRootField ||
-      isCompositeType(getNamedType(definition.type)) ||
-      Object.values(hintAnnotationOf(definition)).some((value) => value !== undefined),
-    objectTagsOf,
-    controlFor: (execution: ExecutionCaching | undefined, definition, isRoot) =>
-      new FieldControl(execution as ExecutionPolicy | undefined, definition, isRoot),
-  };
+/** @throws TypeError (code `ERR_OPTION`) for a wrong `@cacheControl` or `@cacheTag` in the schema. */
+export function checkAnnotations(schema: GraphQLSchema): void {
+  assertAnnotations(schema);
+  hasTags(schema);
 }
+
+/** What the engines do for the cache policies of executions. */
+export const fieldCaching: Caching = {
+  isCounted: (definition, isRootField) =>
+    isRootField ||
+    isCompositeType(getNamedType(definition.type)) ||
+    Object.values(hintAnnotationOf(definition)).some((value) => value !== undefined),
+  objectTagsOf,
+  controlFor: (execution: ExecutionCaching | undefined, definition, isRoot) =>
+    new FieldControl(execution as ExecutionPolicy | undefined, definition, isRoot),
+};
 
 /** The policy of results that must not be cached. */
 export const UNCACHEABLE: CachePolicy = Object.freeze({
@@ -108,8 +89,6 @@ function toPolicy(
 
 const toSeconds = (value: number): number => Math.min(Math.floor(value), MAX_SECONDS);
 
-export const isCacheable = ({ maxAge, sharedMaxAge }: CachePolicy): boolean => maxAge > 0 || sharedMaxAge > 0;
-
 /** An estimate of the bytes of a policy and its key. */
 const POLICY_BYTES = 300;
 const NO_VALUES: ConditionValues = new Map();
@@ -119,8 +98,8 @@ const NO_TAGS: readonly string[] = Object.freeze([]);
  * The static cache policy of an operation, from the hints of all fields that it selects. It does not depend
  * on the values that resolvers return: a list that is empty for one user may have private items for another.
  */
-class OperationPolicy {
-  readonly #operation: CachedOperation;
+export class OperationPolicy {
+  readonly #operation: ValidatedOperation;
   readonly #hints: SchemaHints;
   readonly #conditions: readonly Condition[];
   /** The policy if each condition may have either value. */
@@ -130,7 +109,7 @@ class OperationPolicy {
   /** The last result of `withTags`, and its policy. */
   #tagged: { readonly policy: CachePolicy; readonly result: CachePolicy } | undefined;
 
-  constructor(operation: CachedOperation, hints: SchemaHints, account: MemoryAccount) {
+  constructor(operation: ValidatedOperation, hints: SchemaHints, account: MemoryAccount) {
     this.#operation = operation;
     this.#hints = hints;
     const isQuery = operation.operation.operation === 'query';
@@ -141,6 +120,11 @@ class OperationPolicy {
 
   get hints(): SchemaHints {
     return this.#hints;
+  }
+
+  /** Begins the policy of one execution. `store` has the results that a mutation or an event invalidates. */
+  start(variables: Record<string, unknown> | undefined, store: GuardedStore | undefined): ExecutionCaching {
+    return new ExecutionPolicy(this, variables, store);
   }
 
   /** Returns the policy for the variables of a request, which decide about `@skip` and `@include`. */

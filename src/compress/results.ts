@@ -1,9 +1,5 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import type { GraphQLCompressOptions } from '../../types/graphql.ts';
-import { hasCertificate } from '../cache/credentials.ts';
-import { isCacheable } from '../cache/policy.ts';
-import type { Exchange } from '../graphql/request.ts';
-import type { GraphQLResponse } from '../graphql/response.ts';
 import {
   type Coding,
   canEncode,
@@ -14,6 +10,7 @@ import {
   type Preferences,
   parsePreferences,
 } from '../http/codings.ts';
+import { type Exchange, type GraphQLResponse, hasCertificate, isCacheable } from '../http/exchange.ts';
 import { cacheByHeader } from '../http/negotiation.ts';
 import { HttpError, type Reply } from '../http/reply.ts';
 import {

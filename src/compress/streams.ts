@@ -1,7 +1,7 @@
 import type { Transform } from 'node:stream';
 import zlib, { constants } from 'node:zlib';
-import type { Exchange } from '../graphql/request.ts';
 import type { Coding } from '../http/codings.ts';
+import type { Exchange } from '../http/exchange.ts';
 import type { StreamEncoding } from '../http/stream.ts';
 import type { Compression } from './results.ts';
 

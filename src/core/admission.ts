@@ -2,177 +2,51 @@ import { types } from 'node:util';
 import { type GraphQLError, getVariableValues } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { OperationDecision } from '../../types/operation.ts';
-import type { Authorization } from '../auth/authorization.ts';
-import { type BudgetCheck, createBudgetCheck, resolveBudget, type WithinBudget } from '../cost/budget.ts';
-import {
-  type CostCheck,
-  createCostCheck,
-  createPrice,
-  type PricedOperation,
-  resolveCost,
-} from '../cost/cost-check.ts';
 import { refuse, toGraphQLError } from '../execution/graphql-error.ts';
 import { setErrorCode } from '../execution/graphql-js.ts';
-import type { ObservedOperation } from '../execution/observed.ts';
 import {
   type EngineSettings,
-  type ExecutionInputs,
   type ExecutionOutcome,
+  type OnOperation,
+  type OperationCall,
   type PreparedOperation,
   type RequestError,
   withNativePromise,
 } from '../execution/types.ts';
-import type { Headers } from '../http/reply.ts';
 import { isListOf, isObject, type OptionScope, settle, wrongReturnValue } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
-import type { CoreSettings, OnOperation } from './options.ts';
+import type { Extension } from './extension.ts';
 
-/** The checks of each operation between its validation and its execution. */
-interface AdmissionChecks {
-  /** Compiles the cost of an operation; undefined if no option needs it. */
-  readonly price: EngineSettings['price'];
-  /** The highest cost of one batch; undefined if costs are not limited. */
-  readonly maxCost: number | undefined;
-  /** Adds the checks of `auth`, `cost` and `budget` to the hook of `onOperation`. */
-  hookFor(hook: OperationHook | undefined, settings: CoercionSettings): OperationHook | undefined;
-}
+/** Calls the option `onOperation` of the endpoint, after the checks of the variables. */
+export const operationHook: Extension = {
+  prepare: (prepared, { settings }) => ({
+    admit: (call) =>
+      call.onOperation === undefined ? undefined : ask(call.onOperation, prepared, call, settings),
+  }),
+};
 
-/**
- * Creates the checks of the options `cost` and `budget`.
- *
- * @throws TypeError (code `ERR_OPTION`).
- */
-export function createAdmission(
-  options: Pick<CoreSettings, 'budget' | 'cost' | 'usage'>,
-  schema: unknown,
-  authorization: Authorization | undefined,
-): AdmissionChecks {
-  const budget = options.budget === undefined ? undefined : resolveBudget(options.budget);
-  // A budget of costs needs the cost of operations also without a limit for each.
-  const implied = budget?.unit === 'cost' ? { reportOnly: true } : undefined;
-  const cost = resolveCost(options.cost ?? implied, schema);
-  const checkCost = cost && createCostCheck(cost);
-  const checkBudget = budget && createBudgetCheck(budget);
-  return {
-    price: cost && ((operation, account) => createPrice(operation, cost, account)),
-    maxCost: cost === undefined || cost.reportOnly ? undefined : cost.maxCost,
-    hookFor: (hook, settings) =>
-      counted(options.usage, authorized(authorization, settings, combine(checkCost, checkBudget, hook))),
-  };
-}
-
-/** Refuses what the caller may not run before all other checks. */
-function authorized(
-  authorization: Authorization | undefined,
+function ask(
+  onOperation: OnOperation,
+  prepared: PreparedOperation,
+  call: OperationCall,
   settings: CoercionSettings,
-  hook: OperationHook | undefined,
-): OperationHook | undefined {
-  if (authorization === undefined) return hook;
-  return (prepared, inputs, source) => {
-    const { visible } = prepared;
-    // Variables have names too: those of input fields.
-    const given =
-      visible && coerceVariables({ ...prepared, schema: visible }, inputs.variableValues, settings);
-    if (given?.kind === 'error') return given;
-    return settle(
-      authorization.authorize(prepared, inputs, source),
-      (refusal) => refusal ?? hook?.(prepared, inputs, source) ?? ADMITTED,
-    );
-  };
-}
-
-const ADMITTED: Admission = { kind: 'admitted', extensions: undefined };
-const UNPRICED: PricedOperation = { kind: 'priced', cost: 1, headers: undefined };
-const NO_BUDGET: WithinBudget = { kind: 'within', headers: undefined };
-
-/**
- * Creates one hook that runs the checks in this order. Undefined if all are off, so that operations cost
- * nothing more.
- */
-function combine(
-  checkCost: CostCheck | undefined,
-  budget: BudgetCheck | undefined,
-  hook: OperationHook | undefined,
-): OperationHook | undefined {
-  if (checkCost === undefined && budget === undefined) return hook;
-  return (prepared, inputs, source) => {
-    const priced = checkCost?.(prepared, inputs, source) ?? UNPRICED;
-    if (priced.kind === 'error') return priced;
-    const { cost, headers } = priced;
-    const taken = budget?.(source, inputs.contextValue, cost) ?? NO_BUDGET;
-    return settle(taken, (within) => {
-      if (within.kind === 'error') return within;
-      return settle(hook?.(prepared, inputs, source) ?? ADMITTED, (admission) =>
-        admission.kind === 'error'
-          ? admission
-          : { ...admission, cost, headers: { ...headers, ...within.headers } },
-      );
-    });
-  };
-}
-
-/** Counts the operations that a hook admits, if the option `usage` is set. */
-function counted(usage: CoreSettings['usage'], hook: OperationHook | undefined): OperationHook | undefined {
-  if (usage === undefined) return hook;
-  return (prepared, inputs, source) =>
-    settle(hook?.(prepared, inputs, source) ?? ADMITTED, (admission) => {
-      if (admission.kind === 'error') return admission;
-      const client = usage.count(prepared, inputs.variableValues, source);
-      if (inputs.observed !== undefined) inputs.observed.client = client;
-      return admission;
-    });
-}
-
-/** An operation that may be executed. */
-export interface Admission {
-  readonly kind: 'admitted';
-  /** The JSON text of the `extensions` to add to the response. */
-  readonly extensions: string | undefined;
-  /** The time in milliseconds since 1970 at which a subscription has to end. */
-  readonly expiresAt?: number | undefined;
-  /** The headers of an HTTP response, from the options `cost` and `budget`. */
-  readonly headers?: Headers | undefined;
-  /** The cost of the operation. */
-  readonly cost?: number | undefined;
-}
-
-/**
- * Checks the variables of an operation and calls the option `onOperation`. `source` is the request or the
- * WebSocket. Every transport calls it once per operation, when the context is known and before the execution.
- */
-export type OperationHook = (
-  operation: PreparedOperation,
-  inputs: HookInputs,
-  source: unknown,
-) => MaybePromise<RequestError | Admission>;
-
-interface HookInputs extends ExecutionInputs {
-  readonly observed: ObservedOperation | undefined;
-}
-
-/** Creates the hook. Without the option there is none, so that operations cost nothing more. */
-export function createOperationHook(
-  onOperation: OnOperation | undefined,
-  settings: EngineSettings,
-): OperationHook | undefined {
-  if (onOperation === undefined) return undefined;
-  return (prepared, { variableValues, contextValue, origin }, source) => {
-    const coerced = coerceVariables(prepared, variableValues, settings);
-    if (coerced.kind === 'error') return coerced;
-    const { schema, document, operation } = prepared;
-    const returned = onOperation({
-      schema,
-      document,
-      operation,
-      operationName: operation.name?.value,
-      variables: variableValues ?? {},
-      coercedVariables: coerced.values,
-      request: source,
-      context: contextValue,
-      transport: origin?.transport ?? 'http',
-    });
-    return settle(withNativePromise(returned), toAdmission);
-  };
+): MaybePromise<RequestError | undefined> {
+  const { variableValues, contextValue, origin, source } = call;
+  const coerced = coerceVariables(prepared, variableValues, settings);
+  if (coerced.kind === 'error') return coerced;
+  const { schema, document, operation } = prepared;
+  const returned = onOperation({
+    schema,
+    document,
+    operation,
+    operationName: operation.name?.value,
+    variables: variableValues ?? {},
+    coercedVariables: coerced.values,
+    request: source,
+    context: contextValue,
+    transport: origin?.transport ?? 'http',
+  });
+  return settle(withNativePromise(returned), (decision) => use(decision, prepared, call));
 }
 
 /** The result of `getVariableValues`: graphql 17 nests the values. */
@@ -192,7 +66,7 @@ interface CoercedValues {
 }
 
 /** Coerces the variables. The engine does it again, since most operations run without a hook and with the whole schema. */
-function coerceVariables(
+export function coerceVariables(
   { schema, operation }: PreparedOperation,
   inputs: Record<string, unknown> | undefined,
   { maxErrors, hideSuggestions }: CoercionSettings,
@@ -215,8 +89,12 @@ const isErrorList = isListOf((item) => item instanceof Error);
  *
  * @throws TypeError (code `ERR_OPTION`).
  */
-function toAdmission(decision: OperationDecision): RequestError | Admission {
-  if (decision === undefined) return ADMITTED;
+function use(
+  decision: OperationDecision,
+  { operation }: PreparedOperation,
+  call: OperationCall,
+): RequestError | undefined {
+  if (decision === undefined) return undefined;
   if (!isObject(decision)) throw wrongDecision(decision);
   const { errors = [], extensions = {}, expiresAt, ...others } = decision;
   if (Object.keys(others).length > 0 || !isErrorList(errors) || !isObject(extensions))
@@ -226,7 +104,11 @@ function toAdmission(decision: OperationDecision): RequestError | Admission {
   if (text?.startsWith('{') !== true) throw wrongDecision(decision);
   const end = expiresAt === undefined ? undefined : toMilliseconds(expiresAt, GRAPHQL_OPTIONS, 'onOperation');
   if (end !== undefined && end <= Date.now()) return refuse('The token has expired', 'UNAUTHENTICATED', 401);
-  return { kind: 'admitted', extensions: text === '{}' ? undefined : text, expiresAt: end };
+  if (end !== undefined && operation.operation === 'subscription') call.expireBy(end);
+  if (text === '{}') return undefined;
+  call.extensions = text;
+  call.willExtend();
+  return undefined;
 }
 
 const wrongDecision = (decision: unknown): TypeError =>
@@ -268,6 +150,9 @@ export function withExtensions(outcome: ExecutionOutcome, extensions: string | u
     rest,
     status,
     isMasked,
+    get extensions() {
+      return { ...own, ...JSON.parse(extensions) };
+    },
     // Some outcomes create their errors when they are read.
     get errors() {
       return outcome.errors;

@@ -1,18 +1,19 @@
 import type { GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { Access } from '../auth/access.ts';
 import type { ObservedOperation } from '../execution/observed.ts';
 import type {
+  CallerAccess,
   ErrorOrigin,
   ExecutionCaching,
-  ExecutionInputs,
   ExecutionOutcome,
   GraphQLParams,
   IncrementalFormat,
+  OnOperation,
+  OperationCall,
   PreparedOperation,
   RequestError,
 } from '../execution/types.ts';
-import type { Admission, OperationHook } from './admission.ts';
+import type { Exchange } from '../http/exchange.ts';
 import type { GraphQLCore } from './core.ts';
 
 /**
@@ -20,14 +21,16 @@ import type { GraphQLCore } from './core.ts';
  * own execution, so that an operation is a single object. Each transport extends it: the methods are the transport's
  * part in the steps, in their order.
  */
-export abstract class Call implements ExecutionInputs {
+export abstract class Call implements OperationCall {
   params: GraphQLParams;
   /** Set while `espalier:graphql:operation` has subscribers. */
   observed: ObservedOperation | undefined;
   /** Set by the step of the context. */
   contextValue: unknown = undefined;
-  /** What the caller may see; undefined without the option `auth`. */
-  access: Access | undefined = undefined;
+  /** What the caller may see; undefined if all callers see the same. */
+  access: CallerAccess | undefined = undefined;
+  /** The JSON text of the `extensions` to add to each result. */
+  extensions: string | undefined = undefined;
   /** The cache policy of the execution; undefined if it has none. */
   caching: ExecutionCaching | undefined = undefined;
   /** The format of the payloads of an operation with deferred parts. */
@@ -44,8 +47,7 @@ export abstract class Call implements ExecutionInputs {
   /** The request or the WebSocket that functions of the application get. */
   abstract readonly source: unknown;
   abstract readonly rootValue: unknown;
-  /** The checks before the execution; undefined if there are none. */
-  abstract readonly hook: OperationHook | undefined;
+  abstract readonly onOperation: OnOperation | undefined;
   /** The origin of the operation, for reports of unexpected errors. */
   abstract get origin(): ErrorOrigin;
   /** Aborts when the client disconnects or cancels the operation. */
@@ -57,6 +59,16 @@ export abstract class Call implements ExecutionInputs {
   get index(): GraphQLParams['index'] {
     return this.params.index;
   }
+  get exchange(): Exchange | undefined {
+    return undefined;
+  }
+  get batch(): object | undefined {
+    return undefined;
+  }
+
+  willExtend(): void {}
+
+  expireBy(_time: number): void {}
 
   /** Whether a client may still receive the result. No step runs without one. */
   abstract isWanted(): boolean;
@@ -90,15 +102,8 @@ export abstract class Call implements ExecutionInputs {
     return false;
   }
 
-  /** Called before the checks of `hook`, with the context. */
-  start(prepared: PreparedOperation): void {
-    this.caching = prepared.cachePolicy?.startWrite(this.params.variables);
-  }
-
-  /** Uses what `hook` returned. May still refuse the operation. */
-  onAdmitted(_prepared: PreparedOperation, _admission: Admission): RequestError | undefined {
-    return undefined;
-  }
+  /** Called before the checks of extensions, with the context. */
+  start(_prepared: PreparedOperation): void {}
 
   execute(prepared: PreparedOperation): MaybePromise<ExecutionOutcome> {
     return prepared.execute(this);

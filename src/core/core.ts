@@ -1,9 +1,6 @@
 import { assertValidSchema, GraphQLSchema, version, versionInfo } from 'graphql';
 import type { MaybePromise, OperationTransport } from '../../types/connect.ts';
 import type { ContextDetails, SharedOperation } from '../../types/subscriptions.ts';
-import { type Authorization, createAuthorization } from '../auth/authorization.ts';
-import type { GuardedStore } from '../cache/store.ts';
-import { resolveCost } from '../cost/cost-check.ts';
 import {
   createErrorReporter,
   isDevelopment,
@@ -13,18 +10,22 @@ import {
 import { createTimeLimits, type TimeLimit } from '../execution/deadline.ts';
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
 import { hasBatchResolvers } from '../execution/resolve-many.ts';
-import { type EngineSettings, type ErrorOrigin, withNativePromise } from '../execution/types.ts';
+import {
+  type EngineSettings,
+  type ErrorOrigin,
+  type OnOperation,
+  withNativePromise,
+} from '../execution/types.ts';
 import { createHostCheck, type HostCheck } from '../http/routing.ts';
-import type { Idempotency } from '../idempotency/options.ts';
 import type { CursorSettings } from '../live/cursors.ts';
 import { assertSync, type OptionScope, settle } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
-import { createAdmission, createOperationHook, type OperationHook } from './admission.ts';
 import { type CoreDocuments, type CoreParts, createCoreDocuments } from './by-id.ts';
 import type { Prepare } from './documents.ts';
 import { assertIncremental, mayBeIncremental } from './engines.ts';
 import { createErrorFormatter, createErrorMask, errorDetails, type FormatErrors } from './errors.ts';
-import type { CoreSettings, OnOperation } from './options.ts';
+import { type CreateExtensions, createHooks, type Extension, type ResponseHooks } from './extension.ts';
+import type { CoreSettings } from './options.ts';
 import {
   notASchema,
   noteHandler,
@@ -32,7 +33,6 @@ import {
   type ReplaceListener,
   type ReplaceSteps,
 } from './schema.ts';
-import { createProtectionCheck } from './unenforced.ts';
 
 /** Returns the context value of a request, a connection or an operation. */
 export type ContextFactory = (
@@ -64,32 +64,31 @@ export interface GraphQLCore {
   readonly prepare: Prepare;
   /** The documents that clients request by id; undefined without the option `documents`. */
   readonly documents: CoreDocuments | undefined;
-  /** The response cache; undefined if it is off. */
-  readonly cacheStore: GuardedStore | undefined;
   /** Whether responses may be incremental. */
   readonly mayBeIncremental: boolean;
   /** The limit of values in the variables of one operation. */
   readonly maxVariables: number;
   readonly hasContextFunction: boolean;
-  /** Whether `rootValue`, `introspection`, `documents.only` or `idempotency.user` is a function of the request or WebSocket. */
+  /** Whether a function of the options, other than `context`, gets the request or WebSocket. */
   readonly readsSource: boolean;
   /**
    * Returns the context value: the value of the option, or the return value of its function for the request
    * or WebSocket. `connectionParams` are the connection parameters of a WebSocket.
    */
   readonly contextFor: ContextFactory;
-  /** Returns the hook of an endpoint: its own option `onOperation`, or the option of the handler. */
-  operationHookFor(onOperation?: OnOperation): OperationHook | undefined;
-  /** Checks the caller of each event of a subscription; undefined without the option `auth`. */
-  readonly authorizeEvent: Authorization['authorizeEvent'] | undefined;
+  readonly onOperation: OnOperation | undefined;
+  /** Whether the caller of each event of a subscription is checked. */
+  readonly checksEvents: boolean;
+  /** Called when a WebSocket is accepted. */
+  onSocket(websocket: object, connectionParams: Readonly<Record<string, unknown>>): void;
+  /** What extensions add to HTTP responses, in their order. */
+  readonly responses: readonly ResponseHooks[];
+  /** What extensions add to the handler. */
+  readonly handler: NonNullable<Extension['handler']>;
   /** The time that a function of the application may take; undefined if it is not limited. */
   readonly timeLimit: TimeLimit | undefined;
   /** The option `cursors`; undefined if it is not set. */
   readonly cursors: CursorSettings | undefined;
-  /** Counts the operations; undefined without the option `usage`. */
-  readonly usage: CoreSettings['usage'];
-  /** The highest cost of one batch; undefined if costs are not limited. */
-  readonly maxCost: number | undefined;
   /** Returns the root value for a request or WebSocket. */
   rootValueFor(source: unknown): unknown;
   /** Origins whose pages count as same-site. */
@@ -143,79 +142,88 @@ export function createContextFactory(context: unknown): ContextFactory {
  *
  * @throws TypeError if `schema` is neither a GraphQLSchema nor a function, or if the schema is invalid.
  */
-export function createCore(scope: OptionScope, schema: unknown, settings: CoreSettings): GraphQLCore {
+export function createCore(
+  scope: OptionScope,
+  schema: unknown,
+  settings: CoreSettings,
+  createExtensions: CreateExtensions,
+): GraphQLCore {
   if (!isSupportedVersion(versionInfo)) noteUnsupportedVersion(version, SUPPORTED_VERSIONS);
   assertIncremental(scope, schema, settings);
   const reporter = createErrorReporter(settings.onError);
-  const authorization = createAuthorization(settings.auth, schema);
-  const admission = createAdmission(settings, schema, authorization);
-  const report: CoreParts['report'] = (error, details) =>
-    reporter.reportBackground(error, { ...errorDetails(undefined), ...details });
-  const idempotency = settings.createIdempotency?.(schema, report);
-  const engineSettings = createEngineSettings(schema, settings, reporter, {
-    ...authorization?.engine,
-    price: admission.price,
-    idempotent: idempotency?.idempotent,
-  });
+  const { report, reportError, reportForwardedError } = reportsOf(reporter);
+  const hasOneSchema = (): boolean => core.hasOneSchema;
+  const extensions = createExtensions({ scope, reportBackground: report, reportError, hasOneSchema });
+  if (schema instanceof GraphQLSchema) for (const { check } of extensions) check?.(schema);
+  const engineSettings = createEngineSettings(settings, reporter, extensions);
   const { formatErrors } = engineSettings;
-  const timeLimit = engineSettings.timeLimitOf?.(undefined);
   const { context, rootValue } = settings;
-  const source = schemaSource(scope, schema, settings, idempotency);
-  const options = withRule(settings, idempotency);
+  const source = schemaSource(scope, schema, extensions);
+  const rules = extensions.flatMap(({ rule }) => rule ?? []);
+  const options = { ...settings, validationRules: [...settings.validationRules, ...rules] };
   const { replaceable } = source;
   const documents = createCoreDocuments({ schema: source.one ?? schema, options, engineSettings, report });
-  return {
-    ...forCallers(source, authorization, idempotency),
+  const core: GraphQLCore = {
+    ...forCallers(source, extensions),
     ...documents,
-    ...replacement(replaceable, documents.warm, (next) => checkSchema(scope, next, settings, source.serve)),
+    ...replacement(replaceable, documents.warm, (next) =>
+      checkSchema(scope, next, settings, { extensions, serve: source.serve }),
+    ),
     get currentSchema() {
-      return source.hasOneSchema && authorization?.schemaFor === undefined ? replaceable.current : undefined;
+      return core.hasOneSchema ? replaceable.current : undefined;
     },
-    cacheStore: settings.cacheStore,
     get mayBeIncremental() {
       return mayBeIncremental(source.one === undefined ? schema : replaceable.current, settings);
     },
     maxVariables: settings.limits.variables,
     hasContextFunction: typeof context === 'function',
-    readsSource: readsSource(settings),
+    readsSource: readsSource(settings, extensions),
     contextFor: createContextFactory(context),
-    operationHookFor: (onOperation = settings.onOperation) =>
-      bounded(admission.hookFor(createOperationHook(onOperation, engineSettings), engineSettings), timeLimit),
-    timeLimit,
-    authorizeEvent: authorization?.authorizeEvent,
-    maxCost: admission.maxCost,
-    usage: settings.usage,
+    onOperation: settings.onOperation,
+    timeLimit: engineSettings.timeLimitOf?.(undefined),
+    ...membersOf(extensions),
     cursors: settings.cursorSettings,
     rootValueFor: createRootValue(rootValue),
     allowedOrigins: settings.allowedOrigins,
     isHostAllowed: settings.allowedHosts && createHostCheck(settings.allowedHosts),
     formatErrors,
+    reportError,
+    reportForwardedError,
+  };
+  return core;
+}
+
+/** The members of a core that its extensions determine. */
+const membersOf = (
+  extensions: readonly Extension[],
+): Pick<GraphQLCore, 'checksEvents' | 'onSocket' | 'responses' | 'handler'> => ({
+  checksEvents: extensions.some((each) => each.checksEvents === true),
+  onSocket(websocket, connectionParams) {
+    for (const { onSocket } of extensions) onSocket?.(websocket, connectionParams);
+  },
+  responses: extensions.flatMap(({ response }) => response ?? []),
+  handler: Object.assign({}, ...extensions.map(({ handler }) => handler)),
+});
+
+/** The reports of errors, with what is known of their origin. */
+function reportsOf(
+  reporter: Reporter,
+): Pick<GraphQLCore, 'reportError' | 'reportForwardedError'> & Pick<CoreParts, 'report'> {
+  return {
+    report: (error, details) => reporter.reportBackground(error, { ...errorDetails(undefined), ...details }),
     reportError: (error, origin) => reporter.report(error, errorDetails(origin)),
     reportForwardedError: (error, origin) => reporter.reportForwarded(error, errorDetails(origin)),
   };
 }
 
-function withRule(settings: CoreSettings, idempotency: Idempotency | undefined): CoreSettings {
-  if (idempotency === undefined) return settings;
-  return { ...settings, validationRules: [...settings.validationRules, idempotency.rule] };
-}
-
-/** Limits the time of a hook. */
-function bounded(hook: OperationHook | undefined, limit: TimeLimit | undefined): OperationHook | undefined {
-  if (hook === undefined || limit === undefined) return hook;
-  return (prepared, inputs, source) => limit.bound(hook(prepared, inputs, source), inputs.origin);
-}
-
 function createEngineSettings(
-  schema: unknown,
   settings: CoreSettings,
   reporter: Pick<Reporter, 'report'>,
-  checks: Pick<EngineSettings, 'price' | 'guards' | 'requirementOf' | 'secured' | 'idempotent'>,
+  extensions: readonly Extension[],
 ): EngineSettings {
   const debug = isDevelopment();
-  // Suggestions reveal names of the schema and help only in development. With the option `auth` they might be names that
-  // the caller may not see.
-  const hidesNames = checks.guards !== undefined && !hasSchemaPerCaller(settings);
+  // Suggestions reveal names of the schema and help only in development.
+  const hidesNames = extensions.some((each) => each.hidesNames === true);
   const hideSuggestions =
     hidesNames || !(settings.suggestions ?? (debug && settings.introspection !== false));
   const masking = { debug, hideSuggestions };
@@ -224,22 +232,22 @@ function createEngineSettings(
     formatErrors,
     report: (error, origin) => reporter.report(error, errorDetails(origin)),
   });
-  return {
+  const engineSettings: EngineSettings = {
     timeLimitOf: (milliseconds = settings.timeout) => limitOf(milliseconds),
     fieldResolver: settings.fieldResolver,
     typeResolver: settings.typeResolver,
     maxErrors: settings.limits.errors,
     hideSuggestions,
     coordinates: settings.errors.coordinate,
-    ...checks,
-    caching: settings.createCaching?.(schema),
+    guards: extensions.find(({ guards }) => guards !== undefined)?.guards,
+    caching: extensions.find(({ caching }) => caching !== undefined)?.caching,
+    withHooks: (operation, account) => withHooks(operation, account),
     formatErrors,
     maskError: createErrorMask(settings, reporter, masking),
   };
+  const withHooks = createHooks(extensions, engineSettings);
+  return engineSettings;
 }
-
-const hasSchemaPerCaller = ({ auth }: Pick<CoreSettings, 'auth'>): boolean =>
-  (auth as { readonly schemaFor?: unknown }).schemaFor !== undefined;
 
 /** Creates the function of the option `rootValue`: a value, or a function of the source. */
 function createRootValue(rootValue: unknown): GraphQLCore['rootValueFor'] {
@@ -248,20 +256,22 @@ function createRootValue(rootValue: unknown): GraphQLCore['rootValueFor'] {
 }
 
 /** Whether a function of the options gets the request or WebSocket. */
-function readsSource({ documents, introspection, rootValue, createIdempotency }: CoreSettings): boolean {
+function readsSource(
+  { documents, introspection, onOperation, rootValue }: CoreSettings,
+  extensions: readonly Extension[],
+): boolean {
   const { only } = (documents ?? {}) as { readonly only?: unknown };
-  // The wing has a required function, `user`.
-  return [rootValue, introspection, only, createIdempotency].some((each) => typeof each === 'function');
+  return (
+    [rootValue, introspection, only, onOperation].some((each) => typeof each === 'function') ||
+    extensions.some((each) => each.readsSource === true)
+  );
 }
 
-/** Replaces the schema by that of the caller, with the option `auth.schemaFor`. */
-function forCallers(
-  source: SchemaOfRequest,
-  authorization: Authorization | undefined,
-  idempotency: Idempotency | undefined,
-): SchemaOfRequest {
-  const choose = authorization?.schemaFor?.((schema) => idempotency?.withDirective(schema) ?? schema);
-  if (choose === undefined) return source;
+/** Replaces the schema by that of the caller, if an extension chooses one. */
+function forCallers(source: SchemaOfRequest, extensions: readonly Extension[]): SchemaOfRequest {
+  const { schemaFor } = extensions.find((each) => each.schemaFor !== undefined) ?? {};
+  if (schemaFor === undefined) return source;
+  const choose = schemaFor((schema) => served(extensions, schema));
   return {
     schemaFor: (request, connectionParams, transport) =>
       settle(source.schemaFor(request), (schema) => choose(schema, request, connectionParams, transport)),
@@ -269,12 +279,16 @@ function forCallers(
   };
 }
 
+/** Returns a schema with what extensions add to it. */
+const served = (extensions: readonly Extension[], schema: GraphQLSchema): GraphQLSchema =>
+  extensions.reduce((given, { serve }) => serve?.(given) ?? given, schema);
+
 type SchemaOfRequest = Pick<GraphQLCore, 'schemaFor' | 'hasOneSchema'>;
 
 interface SchemaSource extends SchemaOfRequest {
   readonly one: GraphQLSchema | undefined;
   readonly replaceable: ReplaceableSchema;
-  /** Returns a schema with what the options add to it. */
+  /** Returns a schema with what extensions add to it. */
   serve(schema: GraphQLSchema): GraphQLSchema;
 }
 
@@ -292,48 +306,40 @@ function checkSchema(
   scope: OptionScope,
   schema: unknown,
   settings: CoreSettings,
-  serve: SchemaSource['serve'],
+  { extensions, serve }: Pick<SchemaSource, 'serve'> & { readonly extensions: readonly Extension[] },
 ): GraphQLSchema {
   if (!(schema instanceof GraphQLSchema)) throw notASchema({ ...scope, name: 'replace' }, schema);
   assertValidSchema(schema);
   hasBatchResolvers(schema);
   assertIncremental(scope, schema, settings);
-  createAuthorization(settings.auth, schema);
-  resolveCost(settings.cost, schema);
-  settings.createCaching?.(schema);
+  for (const { check } of extensions) check?.(schema);
   noteHandler(schema);
   return serve(schema);
 }
 
-function schemaSource(
-  scope: OptionScope,
-  schema: unknown,
-  settings: CoreSettings,
-  idempotency: Idempotency | undefined,
-): SchemaSource {
-  const assertProtected = createProtectionCheck(scope, settings);
-  const served = (given: GraphQLSchema): GraphQLSchema => {
-    assertProtected(given);
-    return idempotency?.withDirective(given) ?? given;
+function schemaSource(scope: OptionScope, schema: unknown, extensions: readonly Extension[]): SchemaSource {
+  const serve = (given: GraphQLSchema): GraphQLSchema => {
+    for (const { noteUnenforced } of extensions) noteUnenforced?.(given);
+    return served(extensions, given);
   };
   if (typeof schema !== 'function') {
     if (!(schema instanceof GraphQLSchema)) throw notASchema(scope, schema);
     assertValidSchema(schema);
     hasBatchResolvers(schema);
     if (scope === GRAPHQL_OPTIONS) noteHandler(schema);
-    const one = served(schema);
+    const one = serve(schema);
     const replaceable = new ReplaceableSchema(scope, one);
-    return { one, replaceable, serve: served, schemaFor: () => replaceable.current, hasOneSchema: true };
+    return { one, replaceable, serve, schemaFor: () => replaceable.current, hasOneSchema: true };
   }
   const assertSchema = (value: unknown): GraphQLSchema => {
     if (!(value instanceof GraphQLSchema)) throw notASchema(scope, value);
-    return served(value);
+    return serve(value);
   };
   return {
     schemaFor: (request) => settle(withNativePromise((schema as Callable)(request)), assertSchema),
     hasOneSchema: false,
     one: undefined,
     replaceable: new ReplaceableSchema(scope, undefined),
-    serve: served,
+    serve,
   };
 }

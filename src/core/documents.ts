@@ -6,7 +6,6 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import { executingSchema } from '../auth/caller-schemas.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
 import { refuse } from '../execution/graphql-error.ts';
 import type {
@@ -18,6 +17,7 @@ import type {
   RequestError,
   ValidatedOperation,
 } from '../execution/types.ts';
+import { executingSchema } from '../execution/visible-part.ts';
 import { assertSync, byOption, getOrCreate } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { createOperationFactory } from './engines.ts';

@@ -66,33 +66,18 @@ export function createOperationFactory(
   options: Settings,
 ): (operation: ValidatedOperation, account: MemoryAccount) => PreparedOperation {
   const addIncremental = createIncremental(options, settings);
-  const { maxErrors, caching } = settings;
+  const { maxErrors } = settings;
   const isFunction = typeof options.engine === 'function';
   return (operation, account) => {
     const execute = engine(operation, settings, account);
-    const cachePolicy = caching?.policyOf(operation, account);
-    const price = settings.price?.(operation, account);
-    const requirement = settings.requirementOf?.(operation, account);
-    const base: PreparedOperation = {
-      ...operation,
-      kind: 'prepared',
-      maxErrors,
-      cachePolicy,
-      price,
-      requirement,
-      ...addIncremental(operation, execute, account),
-    };
-    const prepared =
-      settings.idempotent === undefined ? base : { ...base, execute: settings.idempotent(base, settings) };
-    const secured =
-      settings.secured === undefined
-        ? prepared
-        : { ...prepared, execute: settings.secured(prepared, settings) };
+    const added = addIncremental(operation, execute, account);
+    const base: PreparedOperation = { ...operation, kind: 'prepared', maxErrors, ...added };
+    const prepared = settings.withHooks?.(base, account) ?? base;
     const timeLimit = settings.timeLimitOf?.(operation.timeout);
     const timed =
       timeLimit === undefined
-        ? secured
-        : { ...secured, timeLimit, execute: timeLimit.boundExecution(secured) };
+        ? prepared
+        : { ...prepared, timeLimit, execute: timeLimit.boundExecution(prepared) };
     return isFunction || prepared.incremental !== undefined ? withStreamEvents(timed) : timed;
   };
 }

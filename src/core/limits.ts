@@ -20,6 +20,7 @@ import {
 } from 'graphql';
 import { fragmentsOf } from '../execution/document.ts';
 import { refusalError } from '../execution/graphql-error.ts';
+import { UPLOADED } from '../http/body.ts';
 import { HttpError } from '../http/reply.ts';
 import { byOption, getOrCreate } from '../options/rules.ts';
 import type { DocumentLimitSettings } from './options.ts';
@@ -432,12 +433,6 @@ const MAX_LEVELS = 200;
 
 /** Flat variables with at most this many values are within every limit. */
 const FEW_VALUES = 32;
-
-/**
- * Marks the files of requests. JSON has no symbols, so no client can forge the mark. It is a registered
- * symbol, so that files of the CommonJS build are recognised by the ES build.
- */
-export const UPLOADED: unique symbol = Symbol.for('espalier.uploaded');
 
 /**
  * Refuses variables that are expensive to coerce. Coercion recurses and quotes whole objects in error

@@ -1,14 +1,10 @@
 import type { GraphQLError, GraphQLFormattedError, ValidationRule } from 'graphql';
-import type { MaybePromise } from '../../types/connect.ts';
 import type { DocumentLimits, ExecuteFunction } from '../../types/graphql.ts';
-import type { OperationDecision, OperationDetails } from '../../types/operation.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
-import type { GuardedStore } from '../cache/store.ts';
 import type { OnError } from '../diagnostics/logging.ts';
 import { timeoutRule } from '../execution/deadline.ts';
 import { V17 } from '../execution/graphql-version.ts';
-import type { Caching, IncrementalFormat } from '../execution/types.ts';
-import type { Idempotency } from '../idempotency/options.ts';
+import type { IncrementalFormat, OnOperation } from '../execution/types.ts';
 import type { CursorSettings } from '../live/cursors.ts';
 import {
   type Accepts,
@@ -33,12 +29,9 @@ import {
   rule,
   type WithDefaults,
 } from '../options/rules.ts';
-import type { UsageRecorder } from '../usage/recorder.ts';
 import { DEFAULT_ENGINE } from './default-engine.ts';
 
 export type DocumentLimitSettings = Readonly<WithDefaults<DocumentLimits>>;
-
-export type OnOperation = (operation: OperationDetails<unknown>) => MaybePromise<OperationDecision>;
 
 interface ErrorSettings {
   /** The modes that requests may choose; empty if `onError` is ignored. */
@@ -76,18 +69,8 @@ export interface CoreSettings {
   readonly timeout: number;
   readonly incremental: boolean | IncrementalFormat | undefined;
   readonly documentCacheBytes: number;
-  /** Creates the cache policies of a schema; undefined if caching is off. */
-  readonly createCaching?: ((schema: unknown) => Caching) | undefined;
   /** The option `documents`, whose members `resolveDocuments` checks. */
   readonly documents: unknown;
-  /** The response cache; undefined if it is off. */
-  readonly cacheStore?: GuardedStore | undefined;
-  /** Creates the idempotency of mutations; undefined without the option `idempotency`. */
-  readonly createIdempotency?:
-    | ((schema: unknown, report: (error: unknown) => void) => Idempotency)
-    | undefined;
-  /** Counts the operations; undefined without the option `usage`. */
-  readonly usage?: UsageRecorder | undefined;
   readonly limits: DocumentLimitSettings;
 }
 
@@ -131,12 +114,7 @@ const documentLimitRules: Rules<DocumentLimitSettings> = {
 };
 
 /** The rules of the options that HTTP and sockets share, except `limits`. */
-const coreRules: Rules<
-  Omit<
-    CoreSettings,
-    'limits' | 'errors' | 'createCaching' | 'cacheStore' | 'cursorSettings' | 'createIdempotency' | 'usage'
-  >
-> = {
+const coreRules: Rules<Omit<CoreSettings, 'limits' | 'errors' | 'cursorSettings'>> = {
   context: notPromise('a value, or a function of the request, which may be async'),
   rootValue: notPromise('a value that is not a promise, or a synchronous function of the request'),
   fieldResolver: optionalFunction(),

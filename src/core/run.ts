@@ -3,7 +3,6 @@ import type { MaybePromise } from '../../types/connect.ts';
 import { events } from '../diagnostics/events.ts';
 import type { ObservedOperation } from '../execution/observed.ts';
 import {
-  type ExecutionCaching,
   type ExecutionOutcome,
   isThenable,
   observedResults,
@@ -14,7 +13,7 @@ import {
 } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body.ts';
 import { caught, settle } from '../options/rules.ts';
-import { type Admission, withExtensions } from './admission.ts';
+import { withExtensions } from './admission.ts';
 import type { Call } from './call.ts';
 import { assertVariableLimits } from './limits.ts';
 
@@ -69,78 +68,29 @@ function useContext(call: Call, prepared: PreparedOperation, context: unknown): 
 /** Continues with an operation that has its context. */
 export function admit(call: Call, prepared: PreparedOperation): MaybePromise<Result> {
   call.start(prepared);
-  const { hook } = call;
-  if (hook === undefined) return execute(call, prepared, undefined);
-  return settle(hook(prepared, call, call.source), (admission) => useAdmission(call, prepared, admission));
+  if (prepared.admit === undefined) return execute(call, prepared);
+  return settle(inTime(call, prepared.admit(call)), (refusal) => useAdmission(call, prepared, refusal));
 }
 
 function useAdmission(
   call: Call,
   prepared: PreparedOperation,
-  admission: Admission | RequestError,
+  refusal: RequestError | undefined,
 ): MaybePromise<Result> {
   assertWanted(call);
-  if (admission.kind === 'error') return admission;
-  return call.onAdmitted(prepared, admission) ?? execute(call, prepared, admission.extensions);
+  return refusal ?? execute(call, prepared);
 }
 
-function execute(
-  call: Call,
-  prepared: PreparedOperation,
-  extensions: string | undefined,
-): MaybePromise<Result> {
-  const type = prepared.operation.operation;
-  if (type === 'subscription') {
+function execute(call: Call, prepared: PreparedOperation): MaybePromise<Result> {
+  if (prepared.operation.operation === 'subscription') {
     call.subscribe(prepared);
     return STREAMED;
   }
-  const invalidates = type === 'mutation' && call.core.cacheStore !== undefined;
-  const outcome = invalidates ? executeMutation(call, prepared) : call.execute(prepared);
+  const { around } = prepared;
+  const outcome =
+    around === undefined ? call.execute(prepared) : around(call, prepared, () => call.execute(prepared));
+  const { extensions } = call;
   return extensions === undefined ? outcome : settle(outcome, (done) => withExtensions(done, extensions));
-}
-
-/**
- * Executes a mutation, and removes the stored results of its tags before its result is sent, also if some of its fields
- * have failed. A mutation with invalid variables was not executed.
- */
-function executeMutation(call: Call, prepared: PreparedOperation): MaybePromise<ExecutionOutcome> {
-  const { caching } = call;
-  // A resolver that has begun changes data also after an abort, and the tags of its result would not be known.
-  call.outlivesClient = true;
-  if (caching === undefined) return call.execute(prepared);
-  const steps = () => settle(call.execute(prepared), (outcome) => invalidate(outcome, caching));
-  // Fields may have changed data before, for example if `formatError` throws.
-  const fail = (error: unknown) =>
-    settle(caching.invalidate(), () => {
-      throw error;
-    });
-  return caught(steps, fail);
-}
-
-function invalidate(outcome: ExecutionOutcome, caching: ExecutionCaching): MaybePromise<ExecutionOutcome> {
-  if (outcome.kind === 'refused') return outcome;
-  const { rest } = outcome;
-  const result = rest === undefined ? outcome : withRest(outcome, invalidateRest(rest, caching));
-  return settle(caching.invalidate(), () => result);
-}
-
-/**
- * Invalidates the tags that the deferred parts of a mutation add, before the payload with them is sent. The tags of
- * the first payload are invalidated apart.
- */
-function invalidateRest(rest: RemainingResults, caching: ExecutionCaching): RemainingResults {
-  let known = caching.tags().length;
-  return observedResults(rest, async (read) => {
-    try {
-      return await read();
-    } finally {
-      const { length } = caching.tags();
-      if (length !== known) {
-        known = length;
-        await caching.invalidate();
-      }
-    }
-  });
 }
 
 /** Ends the wait for a function of the application, such as `context` or that of the schema, when it is too slow. */

@@ -65,13 +65,13 @@ export function resolveBudget(given: unknown): BudgetSettings {
 }
 
 /** The headers of a response whose operation is within the budget. */
-export interface WithinBudget {
+interface WithinBudget {
   readonly kind: 'within';
   readonly headers: Headers | undefined;
 }
 
 /** Takes the tokens of an operation from the bucket of its key. */
-export type BudgetCheck = (
+type BudgetCheck = (
   source: unknown,
   context: unknown,
   cost: number,

@@ -1,18 +1,21 @@
-import { GraphQLError, GraphQLSchema } from 'graphql';
+import { GraphQLError, type GraphQLSchema } from 'graphql';
+import type { Extension, ExtensionParts } from '../core/extension.ts';
+import { createUnenforcedNote } from '../core/unenforced.ts';
 import { events } from '../diagnostics/events.ts';
+import { findDirective } from '../execution/directives.ts';
 import { isGraphQLError } from '../execution/graphql-error.ts';
 import type {
-  ExecutionInputs,
   MemoryAccount,
+  OperationCall,
   PreparedOperation,
-  Price,
   RequestError,
   ValidatedOperation,
 } from '../execution/types.ts';
 import type { Headers } from '../http/reply.ts';
-import { count, flag, positive, type Rules, resolveOptions } from '../options/rules.ts';
+import { count, flag, positive, type Rules, resolveOptions, settle } from '../options/rules.ts';
 import { COST_OPTIONS } from '../options/scopes.ts';
 import { assertCostAnnotations } from './annotations.ts';
+import { createBudgetCheck, resolveBudget } from './budget.ts';
 import { compileCost, evaluate, type VariableValues } from './operation-cost.ts';
 
 /** The option `cost` after checks, with defaults filled in. */
@@ -33,25 +36,64 @@ const rules: Rules<CostSettings> = {
 };
 
 /**
- * Checks the option `cost` and the directives of a schema. Undefined if the option is off.
+ * Creates the extension of the options `cost` and `budget`. Without them it only says what a schema declares in vain.
  *
  * @throws TypeError (code `ERR_OPTION`).
  */
-export function resolveCost(given: unknown, schema: unknown): CostSettings | undefined {
-  if (given === undefined || given === false) return undefined;
-  const settings = resolveOptions(COST_OPTIONS, given === true ? {} : given, rules);
-  if (schema instanceof GraphQLSchema) assertCostAnnotations(schema);
-  return settings;
+export function createCost(
+  given: { readonly cost?: unknown; readonly budget?: unknown },
+  { scope }: Pick<ExtensionParts, 'scope'>,
+): Extension {
+  const budget = given.budget === undefined ? undefined : resolveBudget(given.budget);
+  // A budget of costs needs the cost of operations also without a limit for each.
+  const settings = resolveCost(given.cost ?? (budget?.unit === 'cost' ? { reportOnly: true } : undefined));
+  const check = settings && new CostCheck(settings);
+  const take = budget && createBudgetCheck(budget);
+  if (check === undefined && take === undefined)
+    return (given.cost ?? given.budget) ? {} : { noteUnenforced: createUnenforcedNote(scope, unenforced) };
+  return {
+    readsSource: true,
+    ...(settings && { check: assertCostAnnotations }),
+    prepare(prepared, { account }) {
+      const price = settings && createPrice(prepared, settings, account);
+      return {
+        admit(call) {
+          const priced = price === undefined ? UNPRICED : check?.admit(call, prepared, price);
+          if (priced?.kind === 'error') return priced;
+          const taken = take?.(call.source, call.contextValue, priced?.cost ?? UNPRICED.cost);
+          return settle(taken, (within) => {
+            if (within?.kind === 'error') return within;
+            for (const [name, value] of Object.entries(within?.headers ?? {})) call.setHeader?.(name, value);
+            return undefined;
+          });
+        },
+      };
+    },
+  };
 }
+
+const unenforced = (schema: GraphQLSchema) => {
+  const weight = findDirective(schema, ['cost', 'listSize']);
+  return weight === undefined
+    ? undefined
+    : {
+        problem: `the schema has ${weight}, but neither option "cost" nor "budget" is set, so no cost is limited`,
+      };
+};
+
+/** Checks the option `cost`. Undefined if it is off. */
+function resolveCost(given: unknown): CostSettings | undefined {
+  if (given === undefined || given === false) return undefined;
+  return resolveOptions(COST_OPTIONS, given === true ? {} : given, rules);
+}
+
+/** Returns the cost of an operation for the values of its variables, or throws a GraphQLError. */
+type Price = (variables: VariableValues) => number;
 
 /** The memory of the closures that compute the cost of one field. */
 const BYTES_PER_FIELD = 500;
 
-export function createPrice(
-  operation: ValidatedOperation,
-  settings: CostSettings,
-  account: MemoryAccount,
-): Price {
+function createPrice(operation: ValidatedOperation, settings: CostSettings, account: MemoryAccount): Price {
   account.charge((operation.cost?.fields ?? 0) * BYTES_PER_FIELD);
   const formula = compileCost(operation, { ...settings, requiresSlicing: !settings.reportOnly });
   return (variables) => {
@@ -63,53 +105,53 @@ export function createPrice(
   };
 }
 
-/** Computes the cost of an operation, and refuses it if the cost is too high. */
-export type CostCheck = (
-  prepared: PreparedOperation,
-  inputs: ExecutionInputs,
-  source: unknown,
-) => RequestError | PricedOperation;
-
 /** An operation whose cost is within the limit. */
-export interface PricedOperation {
+interface PricedOperation {
   readonly kind: 'priced';
   readonly cost: number;
-  /** The headers of an HTTP response. */
-  readonly headers: Headers | undefined;
 }
 
+const UNPRICED: PricedOperation = { kind: 'priced', cost: 1 };
+
 /** The name of the header with the cost of an operation. */
-export const COST_HEADER = 'graphql-cost';
+const COST_HEADER = 'graphql-cost';
 
 const NO_VARIABLES: VariableValues = {};
 
-export function createCostCheck({ maxCost, reportOnly, header }: CostSettings): CostCheck {
-  return (prepared, { variableValues = NO_VARIABLES }, source) => {
+/** Computes the costs of operations, and refuses those that are too high. A batch has the limit of a single operation. */
+class CostCheck {
+  readonly #settings: CostSettings;
+  /** The costs of batches so far. */
+  readonly #batches = new WeakMap<object, number>();
+
+  constructor(settings: CostSettings) {
+    this.#settings = settings;
+  }
+
+  admit(call: OperationCall, { operation }: PreparedOperation, price: Price): RequestError | PricedOperation {
+    const { maxCost, reportOnly, header } = this.#settings;
+    const { batch, source, variableValues = NO_VARIABLES } = call;
     let cost: number;
     try {
-      cost = prepared.price?.(variableValues) ?? 0;
+      cost = price(variableValues);
     } catch (error) {
       if (isGraphQLError(error)) return { kind: 'error', errors: [error], status: 400 };
       throw error;
     }
     const refused = cost > maxCost && !reportOnly;
-    if (events.cost.hasSubscribers) {
-      events.cost.publish({ source, operation: prepared.operation, cost, maxCost, refused });
-    }
+    if (events.cost.hasSubscribers) events.cost.publish({ source, operation, cost, maxCost, refused });
     const headers = header ? { [COST_HEADER]: `${cost};max=${maxCost}` } : undefined;
-    return refused
-      ? costExceeded(cost, maxCost, 'The operation', headers)
-      : { kind: 'priced', cost, headers };
-  };
+    if (refused) return costExceeded(cost, maxCost, 'The operation', headers);
+    const sum = batch === undefined ? cost : cost + (this.#batches.get(batch) ?? 0);
+    if (batch !== undefined) this.#batches.set(batch, sum);
+    if (header) call.setHeader?.(COST_HEADER, `${sum};max=${maxCost}`);
+    if (sum > maxCost && !reportOnly) return costExceeded(sum, maxCost, 'The batch');
+    return { kind: 'priced', cost };
+  }
 }
 
 /** Creates the error of an operation or batch above the option `maxCost`. */
-export function costExceeded(
-  cost: number,
-  maxCost: number,
-  subject: string,
-  headers?: Headers,
-): RequestError {
+function costExceeded(cost: number, maxCost: number, subject: string, headers?: Headers): RequestError {
   const message = `${subject} costs ${cost}; the maximum is ${maxCost}. Select fewer fields or shorter lists`;
   const extensions = { code: 'COST_LIMIT', cost, maxCost, ...(headers && { http: { headers } }) };
   return { kind: 'error', errors: [new GraphQLError(message, { extensions })], status: 400, limit: true };

@@ -1,6 +1,5 @@
 import { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { Access } from '../auth/access.ts';
 import { createDeadlines, type Deadlines } from '../http/timers.ts';
 import { duration, getOrCreate, type Rule } from '../options/rules.ts';
 import {
@@ -286,10 +285,19 @@ class TimedInputs implements Complete<ExecutionInputs> {
   get caching(): ExecutionCaching | undefined {
     return this.#given.caching;
   }
-  get access(): Access | undefined {
+  set caching(caching: ExecutionCaching | undefined) {
+    this.#given.caching = caching;
+  }
+  get exchange(): ExecutionInputs['exchange'] {
+    return this.#given.exchange;
+  }
+  get params(): ExecutionInputs['params'] {
+    return this.#given.params;
+  }
+  get access(): ExecutionInputs['access'] {
     return this.#given.access;
   }
-  set access(access: Access | undefined) {
+  set access(access: ExecutionInputs['access']) {
     this.#given.access = access;
   }
   get connectionParams(): Readonly<Record<string, unknown>> | undefined {

@@ -1,4 +1,12 @@
-import { type ConstDirectiveNode, valueFromASTUntyped } from 'graphql';
+import {
+  type ConstDirectiveNode,
+  type GraphQLSchema,
+  isEnumType,
+  isInputObjectType,
+  isIntrospectionType,
+  isUnionType,
+  valueFromASTUntyped,
+} from 'graphql';
 import { isObject } from '../options/rules.ts';
 
 /** An element of a schema that may have directives: a type, field, argument or input field. */
@@ -53,4 +61,47 @@ function listedIn(directives: unknown, name: string): readonly unknown[] {
   }
   const given = isObject(directives) ? directives[name] : undefined;
   return given === undefined ? [] : [given].flat();
+}
+
+export const schemaElement = ({ astNode, extensionASTNodes, extensions }: GraphQLSchema): SchemaElement => ({
+  name: 'schema',
+  astNode,
+  extensionASTNodes,
+  extensions,
+});
+
+/** An element of a schema that may have directives. */
+interface PlacedElement {
+  readonly coordinate: string;
+  readonly element: SchemaElement;
+  /** Whether a directive of it says something about executions. */
+  readonly hasEffect: boolean;
+}
+
+export function* elementsOf(schema: GraphQLSchema): Generator<PlacedElement> {
+  yield { coordinate: 'the schema', element: schemaElement(schema), hasEffect: false };
+  for (const { name, args } of schema.getDirectives())
+    for (const element of args) yield { coordinate: `@${name}(${element.name}:)`, element, hasEffect: false };
+  for (const type of Object.values(schema.getTypeMap())) {
+    if (isIntrospectionType(type)) continue;
+    const hasEffect = !isUnionType(type) && !isInputObjectType(type);
+    yield { coordinate: type.name, element: type, hasEffect };
+    for (const element of isEnumType(type) ? type.getValues() : [])
+      yield { coordinate: `${type.name}.${element.name}`, element, hasEffect: false };
+    for (const element of 'getFields' in type ? Object.values(type.getFields()) : []) {
+      const coordinate = `${type.name}.${element.name}`;
+      yield { coordinate, element, hasEffect: true };
+      for (const arg of 'args' in element ? element.args : [])
+        yield { coordinate: `${coordinate}(${arg.name}:)`, element: arg, hasEffect: true };
+    }
+  }
+}
+
+/** The first use of some directives in a schema, such as "@policy on Query.a"; undefined if there is none. */
+export function findDirective(schema: GraphQLSchema, names: readonly string[]): string | undefined {
+  for (const { coordinate, element } of elementsOf(schema)) {
+    const name = names.find((each) => directivesOf(element, each).length > 0);
+    if (name !== undefined) return `@${name} on ${coordinate}`;
+  }
+  return undefined;
 }

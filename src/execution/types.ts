@@ -14,8 +14,8 @@ import type { AuthCheck } from '../../types/auth.ts';
 import type { CacheControl, CacheHint, CachePolicy } from '../../types/caching.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ErrorDetails } from '../../types/graphql.ts';
-import type { Access } from '../auth/access.ts';
-import type { OperationRequirement } from '../auth/operation.ts';
+import type { OperationDecision, OperationDetails } from '../../types/operation.ts';
+import type { Exchange } from '../http/exchange.ts';
 import { isThenable } from '../options/rules.ts';
 import type { TimeLimit } from './deadline.ts';
 
@@ -70,16 +70,11 @@ export interface ValidatedOperation {
     | undefined;
 }
 
-/** Returns the cost of an operation for the values of its variables, or throws a GraphQLError. */
-export type Price = (variables: Readonly<Record<string, unknown>>) => number;
-
 /** A validated operation with the function that executes it. The document cache stores it. */
-export interface PreparedOperation extends ValidatedOperation {
+export interface PreparedOperation extends ValidatedOperation, Omit<OperationHooks, 'execute'> {
   readonly kind: 'prepared';
   /** The coercion of variables stops after this many errors. */
   readonly maxErrors: number;
-  /** Undefined without the options `cost` and `budget`. */
-  readonly price?: Price | undefined;
   readonly execute: ExecuteOperation;
   /** The time that the subscribe step of a subscription may take; `execute` has its own limit. */
   readonly timeLimit?: TimeLimit | undefined;
@@ -88,10 +83,30 @@ export interface PreparedOperation extends ValidatedOperation {
    * parts.
    */
   readonly incremental?: IncrementalFormat | undefined;
-  /** The static cache policy; undefined if caching is off. */
-  readonly cachePolicy?: OperationCaching | undefined;
-  /** What callers need; undefined without the option `auth`. */
-  readonly requirement?: OperationRequirement | undefined;
+}
+
+/** What extensions do with one operation, on all transports. An absent hook costs nothing. */
+export interface OperationHooks {
+  /** Returns why the operation must not be executed. Called once, with the context and before the execution. */
+  readonly admit?: ((call: OperationCall) => MaybePromise<RequestError | undefined>) | undefined;
+  /** Returns why an event with its own context must not be executed. */
+  readonly event?:
+    | ((inputs: ExecutionInputs, source: unknown) => MaybePromise<RequestError | undefined>)
+    | undefined;
+  /** Executes the operation, or an event of it, within its time. */
+  readonly execute?:
+    | ((inputs: ExecutionInputs, next: ExecuteOperation) => MaybePromise<ExecutionOutcome>)
+    | undefined;
+  /** Surrounds the execution of a query or mutation, or of an event. It may leave out `next`, or change its result. */
+  readonly around?:
+    | ((
+        call: ExecutionInputs,
+        prepared: PreparedOperation,
+        next: () => MaybePromise<ExecutionOutcome>,
+      ) => MaybePromise<ExecutionOutcome>)
+    | undefined;
+  /** The scopes that every caller needs, for descriptions. */
+  readonly scopes?: (() => readonly string[]) | undefined;
 }
 
 /** A format of the payloads of `@defer` and `@stream`: of the specification's drafts since 2024, and of 2022. */
@@ -138,13 +153,56 @@ export interface ExecutionInputs {
   /** Sets a header of the HTTP response; undefined over sockets. */
   setHeader?(name: string, value: string): void;
   /** The cache policy of the execution; undefined if its result is not cached. */
-  readonly caching?: ExecutionCaching | undefined;
-  /** What the caller may see; undefined without the option `auth`. */
-  access?: Access | undefined;
+  caching?: ExecutionCaching | undefined;
+  /** What the caller may see; undefined if all callers see the same. */
+  access?: CallerAccess | undefined;
   /** The parameters of the WebSocket that the operation came from. */
   readonly connectionParams?: Readonly<Record<string, unknown>> | undefined;
   /** Whether the result is sent to several clients. */
   readonly isShared?: boolean;
+  /** The HTTP request with its response; undefined on other transports, and for events. */
+  readonly exchange?: Exchange | undefined;
+  /** The parameters of the request; undefined for events. */
+  readonly params?: GraphQLParams | undefined;
+}
+
+/** An operation on its way to its execution, as extensions see it on all transports. */
+export interface OperationCall extends ExecutionInputs {
+  readonly params: GraphQLParams;
+  /** The request or the WebSocket that functions of the application get. */
+  readonly source: unknown;
+  /** The option `onOperation` of the endpoint. */
+  readonly onOperation: OnOperation | undefined;
+  /** What the operations of one batch share; undefined for a single operation. */
+  readonly batch: object | undefined;
+  /** The operation as the subscribers of `espalier:graphql:operation` see it; undefined without subscribers. */
+  readonly observed: { client: CallClient | undefined } | undefined;
+  /** The JSON text of the `extensions` to add to each result. */
+  extensions: string | undefined;
+  /** Says that the result is changed after the execution, so that it must not be compressed before. */
+  willExtend(): void;
+  /** Ends a subscription at a time, in milliseconds since 1970. */
+  expireBy(time: number): void;
+}
+
+/** The application that sent an operation. */
+interface CallClient {
+  readonly name: string;
+  readonly version: string | undefined;
+}
+
+export type OnOperation = (operation: OperationDetails<unknown>) => MaybePromise<OperationDecision>;
+
+/** What the caller of an execution may see. Only callers with equal keys may get the same result. */
+export interface CallerAccess {
+  /** Whether the caller may see everything that the operation selects. */
+  readonly isComplete: boolean;
+  /** Whether something that the operation selects has a requirement. */
+  readonly isLimited: boolean;
+  /** What the caller has of that which the operation requires; empty if it requires nothing. */
+  readonly key: string;
+  /** Like `key`, for stored results: a later version of the schema may require something else. */
+  readonly storedKey: string;
 }
 
 /** The origin of an operation, for reports of unexpected errors. */
@@ -273,20 +331,12 @@ export interface EngineSettings {
   hideSuggestions: boolean;
   /** Field errors get the coordinate of their field (the option `errors.coordinate`). */
   coordinates?: boolean;
-  /** Compiles the cost of an operation; undefined without the options `cost` and `budget`. */
-  price?: ((operation: ValidatedOperation, account: MemoryAccount) => Price) | undefined;
-  /** The cache policies; undefined if caching is off. */
+  /** Follows the fields of an execution; undefined if caching is off. */
   caching?: Caching | undefined;
-  /** Computes what an operation requires of callers; undefined without the option `auth`. */
-  requirementOf?:
-    | ((operation: ValidatedOperation, account: MemoryAccount) => OperationRequirement)
-    | undefined;
-  /** What executions check of their callers; undefined without the option `auth`. */
+  /** What executions check of their callers; undefined if nothing is checked. */
   guards?: Guards | undefined;
-  /** Returns `execute` of an operation with the checks of its caller; undefined without the option `auth`. */
-  secured?: ((operation: PreparedOperation, settings: EngineSettings) => ExecuteOperation) | undefined;
-  /** Returns `execute` of an operation, which executes each key once; undefined without the option `idempotency`. */
-  idempotent?: ((operation: PreparedOperation, settings: EngineSettings) => ExecuteOperation) | undefined;
+  /** Adds the hooks of extensions to an operation. */
+  withHooks?: ((operation: PreparedOperation, account: MemoryAccount) => PreparedOperation) | undefined;
   /** Returns the limit of an operation; undefined if its time is not limited. */
   timeLimitOf?: ((milliseconds: number | undefined) => TimeLimit | undefined) | undefined;
   /** Masks and formats the errors of one response, in order, and reports unexpected errors. */
@@ -330,20 +380,11 @@ export interface Guards {
 
 // The types of caching that engines and transports use. The policies are in core/caching.
 
-/** A valid operation and its document. */
-export interface CachedOperation {
-  readonly schema: GraphQLSchema;
-  readonly document: DocumentNode;
-  readonly operation: OperationDefinitionNode;
-}
-
 /** Receives the `info` of each field, with its parent value, before its resolver is called. */
 export type FieldTracker = (info: GraphQLResolveInfo, source: unknown) => void;
 
 /** The cache policies of one handler. Part of the settings of engines if caching is on. */
 export interface Caching {
-  /** Computes the static policy of an operation. `charge` counts its memory, as in `MemoryAccount`. */
-  policyOf(operation: CachedOperation, account: { charge(bytes: number): boolean }): OperationCaching;
   /**
    * Whether a field has a static hint that a resolver may replace. `isRootField`: a field of the operation's
    * root type.
@@ -367,16 +408,6 @@ export type ObjectTags = readonly {
   /** Returns the tags of an object; undefined if a property is missing. */
   of(source: unknown): readonly string[] | undefined;
 }[];
-
-/** The static cache policy of a prepared operation, without the hints of resolvers. */
-interface OperationCaching {
-  /** Returns the policy for the variables of a request, which decide about `@skip` and `@include`. */
-  of(variables: Record<string, unknown> | undefined): CachePolicy;
-  /** Begins the policy of one execution. */
-  start(variables: Record<string, unknown> | undefined): ExecutionCaching;
-  /** Begins the execution of a mutation or an event; undefined for queries, and without a response cache. */
-  startWrite(variables: Record<string, unknown> | undefined): ExecutionCaching | undefined;
-}
 
 /** The cache policy of one execution: the static policy, changed by `info.cacheControl`. */
 export interface ExecutionCaching {

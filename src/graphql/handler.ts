@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
-import { createCachedExecution } from '../cache/cached-execution.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { persistedQueryNotSupported } from '../core/document-id.ts';
 import { isLongDocument } from '../core/documents.ts';
@@ -19,6 +18,7 @@ import {
 } from '../execution/types.ts';
 import { createGraphiQL } from '../graphiql/handler.ts';
 import { CLIENT_ABORTED, drainRequest } from '../http/body.ts';
+import type { Exchange } from '../http/exchange.ts';
 import { createNegotiator, GRAPHQL_TYPE, JSON_TYPE } from '../http/negotiation.ts';
 import {
   destroyIncomplete,
@@ -34,14 +34,13 @@ import {
 } from '../http/reply.ts';
 import { isMounted, pathOf, withoutSlash } from '../http/routing.ts';
 import { caught, settle } from '../options/rules.ts';
-import { type CallServices, type Execute, execute, HttpCall } from './call.ts';
+import { type CallServices, HttpCall } from './call.ts';
 import { createCsrf } from './csrf.ts';
 import type { HttpSettings } from './options.ts';
 import {
   createPathIdReader,
   createRequestCheck,
   createRequestReader,
-  type Exchange,
   isBatch,
   originOf,
   pathIdOf,
@@ -125,12 +124,10 @@ class GraphQLOverHttp {
       limits: settings.limits,
       csrf,
       streaming: this.#streaming,
-      hook: core.operationHookFor(),
-      execute: executeFor(core, settings),
     };
     this.#responses = createResponseFactory(core, settings.statusCodes);
     this.#streamResponses = createResponseFactory(core, 'legacy');
-    this.#sender = createSender(settings);
+    this.#sender = createSender(core, settings);
   }
 
   handle(req: ConnectRequest, res: ServerResponse, next: NextFunction | undefined): void {
@@ -180,6 +177,7 @@ class GraphQLOverHttp {
       operationName: undefined,
       batchCost: undefined,
       isAbandoned: false,
+      isExtended: false,
       caching: undefined,
       userKey: undefined,
       isRestricted: false,
@@ -226,7 +224,7 @@ class GraphQLOverHttp {
   ): Promise<T[]> {
     const variables = batch.map((params) => params.variables);
     assertVariableLimits(variables, this.#settings.limits.variables);
-    exchange.batchCost = { fields: 0, rootFields: 0, price: 0 };
+    exchange.batchCost = { fields: 0, rootFields: 0 };
     const results: MaybePromise<T>[] = [];
     for (const params of batch) {
       const result = settle(this.#runOfBatch(exchange, params), (settled) => onResult(params, settled));
@@ -357,13 +355,6 @@ function asksForNext({ next }: Exchange, error: unknown): boolean {
 function isAbort(error: unknown, res: ServerResponse): boolean {
   // Compares the name, since the DOMException of a signal may come from another realm.
   return isAborted(res) && /^Abort/.test(readError(error).name ?? '');
-}
-
-/** Returns the function that executes operations: through the response cache, if the handler has one. */
-function executeFor(core: GraphQLCore, settings: HttpSettings): Execute {
-  const { responseCache, httpCache, compression } = settings;
-  if (responseCache === undefined) return execute;
-  return createCachedExecution(core, responseCache, { execute, compression, vary: httpCache?.vary ?? [] });
 }
 
 /** Whether the path continues below a mount that has stripped its prefix. */

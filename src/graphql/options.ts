@@ -2,14 +2,6 @@ import { GraphQLScalarType, GraphQLSchema, isScalarType } from 'graphql';
 import type { GraphiQLOption } from '../../types/graphiql.ts';
 import type { DocumentLimits, GraphQLLimits, GraphQLOptions, MethodName } from '../../types/graphql.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
-import {
-  type CachingSettings,
-  createCacheStore,
-  type ResponseCacheSettings,
-  resolveCacheControl,
-  resolveResponseCache,
-} from '../cache/options.ts';
-import { createCaching } from '../cache/policy.ts';
 import { Compression, resolveCompress } from '../compress/results.ts';
 import {
   type CoreSettings,
@@ -19,7 +11,6 @@ import {
   resolveCoreOptions,
 } from '../core/options.ts';
 import { noteProductionDefaults } from '../diagnostics/logging.ts';
-import { createIdempotency } from '../idempotency/options.ts';
 import { resolveCursors } from '../live/cursors.ts';
 import { type EventStreamSettings, resolveEventStreams } from '../live/options.ts';
 import {
@@ -40,8 +31,6 @@ import {
   type WithDefaults,
 } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS, UPLOAD_OPTIONS } from '../options/scopes.ts';
-import { createUsage } from '../usage/options.ts';
-import type { UsageRecorder } from '../usage/recorder.ts';
 
 type OwnLimits = Readonly<WithDefaults<Omit<GraphQLLimits, keyof DocumentLimits>>>;
 
@@ -65,16 +54,11 @@ interface OwnSettings {
 
 /** The options of `graphqlHTTP` after checks, with defaults filled in. */
 export type HttpSettings = Omit<CoreSettings, 'limits'> &
-  Omit<OwnSettings, 'eventStreams' | 'httpCache' | 'responseCache' | 'compress' | 'usage' | 'idempotency'> & {
-    readonly usage: UsageRecorder | undefined;
+  Omit<OwnSettings, 'eventStreams' | 'compress'> & {
     readonly limits: DocumentLimitSettings & OwnLimits;
     /** Undefined if event streams are off. */
     readonly eventStreams: EventStreamSettings | undefined;
     readonly isEventStreamsSet: boolean;
-    /** The settings of caching headers; undefined if they are off. */
-    readonly httpCache: CachingSettings | undefined;
-    /** The settings of the response cache; undefined if it is off. */
-    readonly responseCache: ResponseCacheSettings | undefined;
     /** Undefined if responses are not compressed. */
     readonly compression: Compression | undefined;
     /** Whether a function of the options may get the request. */
@@ -137,27 +121,13 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
   assertGraphiQLMethod(settings);
   const { eventStreams, compress } = settings;
   const compressSettings = resolveCompress(compress);
-  const httpCache = resolveCacheControl(settings.httpCache);
-  const responseCache = resolveResponseCache(settings.responseCache);
-  // Without `httpCache` the policies decide only what the response cache stores.
-  const caching = httpCache ?? resolveCacheControl(responseCache !== undefined);
-  const cacheStore = responseCache && createCacheStore(responseCache);
   return {
     ...settings,
     eventStreams: resolveEventStreams(GRAPHQL_OPTIONS, eventStreams),
     isEventStreamsSet: eventStreams !== undefined,
     cursorSettings: resolveCursors(GRAPHQL_OPTIONS, settings.cursors),
-    httpCache,
-    responseCache,
     compression: compressSettings && new Compression(compressSettings),
     passesRequest: hasFunctions(options),
-    usage: settings.usage === undefined ? undefined : createUsage(settings.usage),
-    createIdempotency:
-      settings.idempotency === undefined
-        ? undefined
-        : (schema, report) => createIdempotency(settings.idempotency, schema, report),
-    createCaching: caching && ((schema) => createCaching(schema, caching, cacheStore)),
-    cacheStore,
   };
 }
 

@@ -1,14 +1,13 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { CachePolicy } from '../../types/caching.ts';
-import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
+import type { IncomingMessage } from 'node:http';
+import type { ConnectRequest, MaybePromise } from '../../types/connect.ts';
 import type { CoreDocuments } from '../core/by-id.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { ID_PARAMETERS, missingQuery, OPERATION_PARAMETERS, readReference } from '../core/document-id.ts';
 import { noteHidden } from '../diagnostics/logging.ts';
 import type { ErrorOrigin, GraphQLParams } from '../execution/types.ts';
 import { assertJsonWithinLimits, bodyTooLarge, createBodyReader, isParsed } from '../http/body.ts';
-import type { Coding } from '../http/codings.ts';
-import { cacheByHeader, cacheByText, GRAPHQL_TYPE, JSON_TYPE, type Negotiated } from '../http/negotiation.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { cacheByHeader, cacheByText, GRAPHQL_TYPE, JSON_TYPE } from '../http/negotiation.ts';
 import { HttpError } from '../http/reply.ts';
 import { decodePart, isMounted, pathOf } from '../http/routing.ts';
 import { assertNoHandshake } from '../live/endpoint.ts';
@@ -17,59 +16,6 @@ import { receiveUploads, resolveUploadOptions } from '../uploads/receive.ts';
 import type { Csrf } from './csrf.ts';
 import type { HttpSettings } from './options.ts';
 import type { Streaming } from './streaming.ts';
-
-/** One request with its response and the state of its processing. */
-export interface Exchange {
-  readonly req: ConnectRequest;
-  readonly res: ServerResponse;
-  /** The `next` function; undefined in a bare `node:http` server. */
-  readonly next: NextFunction | undefined;
-  /** The media types of a GraphQL response that the client accepts. */
-  readonly accepted: Negotiated;
-  /** The time of the request (`performance.now()`); 0 if the response channel has no subscriber. */
-  readonly started: number;
-  /** The name of the operation that is executed, for reports of errors. */
-  operationName: string | undefined;
-  /** The cost of the batch; undefined for a single operation. */
-  batchCost: BatchCost | undefined;
-  /** Whether an error of one operation is the response of its batch: the results of the others are not sent. */
-  isAbandoned: boolean;
-  /** The caching of the result; undefined if caching is off, and for batches. */
-  caching: ResultCaching | undefined;
-  /** Whether the result depends on what the caller may see. */
-  isRestricted: boolean;
-  /** The return value of the option `responseCache.key`: null if the result is not stored; undefined without the option. */
-  userKey: string | null | undefined;
-}
-
-/** The data that the caching headers of a result depend on. */
-export interface ResultCaching {
-  policy(): CachePolicy;
-  /** Returns the strong ETag of a body, if it is known, or creates it. */
-  etagOf?(body: string | Buffer, create: () => string): string;
-  /** Returns the coding of a body that was stored compressed. */
-  codingOf?(body: string | Buffer): Coding | undefined;
-  /** Stores the compressed form of a stored body. */
-  keepEncoded?(body: string | Buffer, encoded: EncodedBody): void;
-  /** Seconds since the result was created, for one that is stored. */
-  readonly age?: number | undefined;
-}
-
-/** A body that was compressed. */
-export interface EncodedBody {
-  readonly coding: Coding;
-  readonly bytes: Buffer;
-  /** Creates its strong ETag; undefined if responses have none. */
-  createTag(): string | undefined;
-}
-
-/** The cost of the operations of one batch so far. Together they have the limits of one operation. */
-interface BatchCost {
-  fields: number;
-  rootFields: number;
-  /** The cost by the option `cost`. */
-  price: number;
-}
 
 /** The request that an error belongs to. */
 export const originOf = ({ req, operationName }: Pick<Exchange, 'req' | 'operationName'>): ErrorOrigin => ({

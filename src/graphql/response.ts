@@ -1,13 +1,13 @@
 import type { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ResponseStatus } from '../../types/graphql.ts';
-import { addAge, createCacheHeaders, tagOf } from '../cache/headers.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { isPublicError } from '../core/errors.ts';
 import { events } from '../diagnostics/events.ts';
 import { refusalError, toGraphQLError } from '../execution/graphql-error.ts';
 import type { ExecutionOutcome, GraphQLParams, RequestError } from '../execution/types.ts';
 import { drainRequest } from '../http/body.ts';
+import type { Exchange, GraphQLResponse, ResponseCause } from '../http/exchange.ts';
 import { GRAPHQL_TYPE, JSON_TYPE } from '../http/negotiation.ts';
 import {
   CONNECTION_HEADERS,
@@ -23,26 +23,7 @@ import {
 import { assertSync, isObject, isThenable, settle, wrongReturnValue } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import type { HttpSettings } from './options.ts';
-import { type Exchange, originOf } from './request.ts';
-
-/** The response to one operation or one batch, before it is written. */
-export interface GraphQLResponse {
-  readonly status: number;
-  readonly type: string;
-  readonly body: string | Buffer;
-  /** Releases a body in a pooled buffer; see `ExecutionOutcome`. */
-  readonly release?: ExecutionOutcome['release'];
-  /** Headers of a refused request, or headers that errors of resolvers set. */
-  readonly headers: Headers | undefined;
-  /** Holds the errors before masking, which some outcomes create when they are read. */
-  readonly cause: ResponseCause;
-}
-
-/** The result that a response is made of: of an execution, or `error` if there was none. */
-interface ResponseCause {
-  readonly kind: ExecutionOutcome['kind'] | 'error';
-  readonly errors: ExecutionOutcome['errors'];
-}
+import { originOf } from './request.ts';
 
 /** What decides the status of a refused operation. */
 type RefusalStatus = Omit<RequestError, 'kind' | 'errors'>;
@@ -243,14 +224,11 @@ export interface Sender {
   sendEarly(exchange: Exchange, response: GraphQLResponse): void;
 }
 
-export function createSender({
-  methods,
-  httpCache,
-  responseCache,
-  compression,
-}: Pick<HttpSettings, 'methods' | 'httpCache' | 'responseCache' | 'compression'>): Sender {
+export function createSender(
+  { responses }: GraphQLCore,
+  { methods, compression }: Pick<HttpSettings, 'methods' | 'compression'>,
+): Sender {
   const acceptsQuery = methods.includes('QUERY');
-  const addCacheHeaders = httpCache && createCacheHeaders(httpCache);
   const vary = compression === undefined ? 'Accept' : 'Accept, Accept-Encoding';
 
   function replyOf({ req, res }: Exchange, response: GraphQLResponse): Reply {
@@ -276,18 +254,16 @@ export function createSender({
   }
 
   function send(exchange: Exchange, response: GraphQLResponse): MaybePromise<void> {
-    const { res, caching } = exchange;
+    const { res } = exchange;
     if (res.headersSent || res.destroyed) return;
     const reply = replyOf(exchange, response);
-    if (responseCache !== undefined) addAge(reply.headers, exchange);
     const encoding = compression?.encodingFor(exchange, response);
-    if (caching !== undefined) addCacheHeaders?.(exchange, response, reply, encoding?.id);
+    for (const { onReply } of responses) onReply(exchange, response, reply, encoding?.id);
     if (compression === undefined || encoding === undefined || reply.body === undefined) {
       write(exchange, reply, response);
       return;
     }
-    const createTag = (): string | undefined =>
-      httpCache && caching && tagOf(caching, response.body, response.type);
+    const createTag = (): string | undefined => responses[0]?.tagOf(exchange, response);
     return settle(compression.encode(exchange, reply, encoding, createTag), () =>
       write(exchange, reply, response),
     );

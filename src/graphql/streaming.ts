@@ -8,6 +8,7 @@ import type {
   PreparedOperation,
   RemainingResults,
 } from '../execution/types.ts';
+import type { Exchange } from '../http/exchange.ts';
 import { HttpError } from '../http/reply.ts';
 import {
   EVENT_STREAM,
@@ -27,7 +28,7 @@ import {
 } from '../live/stream-formats.ts';
 import type { HttpCall } from './call.ts';
 import type { HttpSettings } from './options.ts';
-import { type Exchange, originOf } from './request.ts';
+import { originOf } from './request.ts';
 
 /** The streaming responses of one handler. */
 export class Streaming {

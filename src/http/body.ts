@@ -3,12 +3,18 @@ import type { Readable, Transform } from 'node:stream';
 import { setImmediate } from 'node:timers';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { ConnectRequest } from '../../types/connect.ts';
-import { byOption, formatValue } from '../options/rules.ts';
+import { byOption, formatValue, type OptionScope } from '../options/rules.ts';
 import { HttpError } from './reply.ts';
 import { createDeadlines, type Deadlines } from './timers.ts';
 
 // Taken when the module is loaded: fake timers of a test must not delay requests.
 const { nextTick } = process;
+
+/**
+ * Marks the files of requests. JSON has no symbols, so no client can forge the mark. It is a registered
+ * symbol, so that files of the CommonJS build are recognised by the ES build.
+ */
+export const UPLOADED: unique symbol = Symbol.for('espalier.uploaded');
 
 /** The limits of a request body: its size, the time to receive it, and whether it may be compressed. */
 interface BodyOptions {
@@ -156,10 +162,14 @@ function consumeEnd<T>(req: IncomingMessage, resolve: (value: T) => void, value:
 }
 
 /** Creates the error of a body above its limit, which an option may set. */
-export const bodyTooLarge = (maxBytes: number, option?: string): HttpError =>
+export const bodyTooLarge = (
+  maxBytes: number,
+  option?: string,
+  scope?: Pick<OptionScope, 'within'>,
+): HttpError =>
   new HttpError(
     413,
-    `The request body is larger than ${maxBytes} bytes; send less${option === undefined ? '' : byOption(option)}`,
+    `The request body is larger than ${maxBytes} bytes; send less${option === undefined ? '' : byOption(option, scope)}`,
     { code: 'BODY_TOO_LARGE' },
   );
 const tooLarge = ({ bodyBytes, areOptions }: BodyOptions): HttpError =>

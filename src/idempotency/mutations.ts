@@ -6,16 +6,17 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import type { UploadedFile } from '../../types/uploads.ts';
 import { isPublicError } from '../core/errors.ts';
-import { UPLOADED } from '../core/limits.ts';
 import { packages } from '../diagnostics/packages.ts';
 import { fragmentsOf, visitFields } from '../execution/document.ts';
 import type {
   EngineSettings,
   ErrorOrigin,
+  ExecuteOperation,
   ExecutionInputs,
   ExecutionOutcome,
   PreparedOperation,
 } from '../execution/types.ts';
+import { UPLOADED } from '../http/body.ts';
 import { withTimeLimit } from '../http/timers.ts';
 import { assertSync, isObject, isString, wrongReturnValue } from '../options/rules.ts';
 import { IDEMPOTENCY_OPTIONS } from '../options/scopes.ts';
@@ -75,11 +76,16 @@ export class IdempotentMutations {
     });
   }
 
-  execute(mutation: Mutation, inputs: ExecutionInputs): MaybePromise<ExecutionOutcome> {
+  /** Executes a mutation with `next`, or sends the result of an earlier one. */
+  execute(
+    mutation: Mutation,
+    inputs: ExecutionInputs,
+    next: ExecuteOperation,
+  ): MaybePromise<ExecutionOutcome> {
     const key = this.#keyOf(mutation.prepared, inputs);
-    if (key.kind === 'none') return mutation.prepared.execute(inputs);
+    if (key.kind === 'none') return next(inputs);
     if (key.kind === 'refused') return refuse(key.error, mutation, inputs.origin);
-    return this.#executeOnce(mutation, key, inputs);
+    return this.#executeOnce(mutation, key, inputs, next);
   }
 
   #keyOf(prepared: PreparedOperation, { variableValues = {}, index, origin }: ExecutionInputs): Key {
@@ -110,6 +116,7 @@ export class IdempotentMutations {
     mutation: Mutation,
     { field, value }: Key & { readonly kind: 'key' },
     inputs: ExecutionInputs,
+    next: ExecuteOperation,
   ): Promise<ExecutionOutcome> {
     const scope = JSON.stringify([this.#userOf(inputs), field, value]);
     const id = createHash('sha256').update(scope).digest('base64url');
@@ -120,7 +127,7 @@ export class IdempotentMutations {
     try {
       const use = { id, print: await fingerprint(text, files), owner: randomUUID() };
       const claim = await this.#claim(use, inputs.origin);
-      if (claim.kind === 'free') return await this.#run(mutation.prepared, use, inputs);
+      if (claim.kind === 'free') return await this.#run(next, use, inputs);
       if (claim.kind !== 'done') return refuse(conflict(claim.kind, field), mutation, inputs.origin);
       inputs.setHeader?.('idempotency-replayed', 'true');
       return fromStored(claim.result);
@@ -162,11 +169,7 @@ export class IdempotentMutations {
     }
   }
 
-  async #run(
-    { execute }: PreparedOperation,
-    use: KeyUse,
-    inputs: ExecutionInputs,
-  ): Promise<ExecutionOutcome> {
+  async #run(execute: ExecuteOperation, use: KeyUse, inputs: ExecutionInputs): Promise<ExecutionOutcome> {
     // The result is stored whole, also if the client does not wait for it.
     inputs.incremental = undefined;
     inputs.outlivesClient = true;

@@ -1,6 +1,7 @@
-import { GraphQLSchema, type ValidationRule } from 'graphql';
+import type { GraphQLSchema } from 'graphql';
 import type { RedisSource } from '../../types/redis.ts';
-import type { EngineSettings } from '../execution/types.ts';
+import type { Extension, ExtensionParts } from '../core/extension.ts';
+import { createUnenforcedNote } from '../core/unenforced.ts';
 import {
   closest,
   delay,
@@ -46,42 +47,42 @@ const rules: Rules<IdempotencySettings> = {
   wait: delay(5000, 0),
 };
 
-/** What the core needs of the option `idempotency`. */
-export interface Idempotency {
-  /** Wraps the execution of mutations. */
-  readonly idempotent: NonNullable<EngineSettings['idempotent']>;
-  /** Adds `@idempotent` to a schema. The schema itself stays as it is. */
-  withDirective(schema: GraphQLSchema): GraphQLSchema;
-  /** Refuses `@idempotent` where it would have no effect. */
-  readonly rule: ValidationRule;
-}
-
 /**
- * Checks the option `idempotency`.
+ * Creates the extension of the option `idempotency`. Without the option it only says that a schema defines the directive.
  *
  * @throws TypeError (code `ERR_OPTION`).
  */
 export function createIdempotency(
   given: unknown,
-  schema: unknown,
-  report: (error: unknown) => void,
-): Idempotency {
+  { scope, reportBackground }: Pick<ExtensionParts, 'scope' | 'reportBackground'>,
+): Extension {
+  if (given === undefined) return { noteUnenforced: createUnenforcedNote(scope, unenforced) };
   const settings = resolveOptions(IDEMPOTENCY_OPTIONS, given, rules);
   if ((given as { readonly user?: unknown }).user === undefined) {
     throw wrongOption(IDEMPOTENCY_OPTIONS, 'user', undefined, rules.user.accepted);
   }
-  if (schema instanceof GraphQLSchema) assertRequired(settings, schema);
-  const mutations = new IdempotentMutations(settings, report);
+  const mutations = new IdempotentMutations(settings, reportBackground);
   return {
-    withDirective,
+    readsSource: true,
+    check: (schema) => assertRequired(settings, schema),
+    serve: withDirective,
     rule: rootFieldsOnly,
-    idempotent: (prepared, { formatErrors }) => {
-      if (prepared.operation.operation !== 'mutation') return prepared.execute;
+    prepare(prepared, { settings: { formatErrors } }) {
+      if (prepared.operation.operation !== 'mutation') return undefined;
       const mutation = { prepared, formatErrors };
-      return (inputs) => mutations.execute(mutation, inputs);
+      return { execute: (inputs, next) => mutations.execute(mutation, inputs, next) };
     },
   };
 }
+
+const unenforced = (schema: GraphQLSchema) =>
+  schema.getDirective('idempotent') == null
+    ? undefined
+    : {
+        page: 'idempotency',
+        problem:
+          'the schema defines @idempotent, but the option "idempotency" is not set, so mutations with a key would run again; set the option, or remove the definition',
+      };
 
 /** @throws TypeError (code `ERR_OPTION`) for a name that is not a field: its mutation would run without a key. */
 function assertRequired({ required }: IdempotencySettings, schema: GraphQLSchema): void {

@@ -17,7 +17,7 @@ import { CLIENT_ABORTED } from '../http/body.ts';
 import { getOrCreate } from '../options/rules.ts';
 import type { DeliveryEvent, ObservedPublish } from '../pubsub/pubsub.ts';
 import type { ObservedRequest } from '../static/handler.ts';
-import type { ObservedUpload } from '../uploads/receive.ts';
+import type { ObservedUpload } from '../uploads/receipt.ts';
 
 type Counts = Record<string, number>;
 

@@ -199,7 +199,7 @@ export class Connection implements LiveConnection {
     this.#initBy = NEVER;
     this.pendingChecks = [];
     this.#schema = await core.schemaFor(this.#request, connectionParams);
-    core.usage?.open(this.websocket, connectionParams);
+    core.onSocket(this.websocket, connectionParams);
     await this.#context.create(connectionParams);
     const request = this.#request;
     if (request === undefined || this.isClosing) return false;

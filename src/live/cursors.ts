@@ -1,18 +1,16 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
-import { types } from 'node:util';
 import { GraphQLError } from 'graphql';
 import {
   assertSync,
   duration,
-  isString,
   type OptionScope,
   optionalFunction,
-  optionError,
   type Rules,
   resolveOptions,
   unchecked,
   wrongReturnValue,
 } from '../options/rules.ts';
+import { secretsOf } from '../options/secrets.ts';
 import { areEqualCursors, Progress, resumeAfter, type Source } from '../pubsub/cursor.ts';
 
 /** A request to continue after a cursor. */
@@ -219,7 +217,6 @@ interface Given {
 }
 
 const DAY = 86_400_000;
-const MIN_BYTES = 32;
 
 const RULES: Rules<Given> = {
   key: unchecked,
@@ -233,31 +230,11 @@ export function resolveCursors(scope: OptionScope, given: unknown): CursorSettin
   const within = { ...scope, within: 'cursors' };
   const { key, user, maxAge } = resolveOptions<Given>(within, given, RULES);
   return {
-    keys: secretsOf(within, key).map((secret) => createSecretKey(secret)),
+    keys: secretsOf(within, 'cursors.key', key).map((secret) => createSecretKey(secret)),
     maxAge,
     user: (context) => userOf(within, user?.(context)),
   };
 }
-
-/** The message of the error does not contain the secret. */
-function secretsOf(scope: OptionScope, key: unknown): readonly Buffer[] {
-  const list: readonly unknown[] = Array.isArray(key) ? key : [key];
-  const secrets = list.flatMap((item) =>
-    isString(item) || types.isUint8Array(item) ? Buffer.from(item as string) : [],
-  );
-  if (secrets.length > 0 && secrets.length === list.length && secrets.every(isLong)) return secrets;
-  const lengths = secrets.map(({ length }) => `${length} bytes`);
-  const found =
-    secrets.length === list.length && lengths.length > 0
-      ? lengths.join(', ')
-      : Array.isArray(key)
-        ? 'a list'
-        : typeof key;
-  const accepted = `a secret of at least ${MIN_BYTES} bytes that is equal in all processes, or a list of them`;
-  throw optionError(scope, `option "cursors.key" is ${found}; accepted: ${accepted}`);
-}
-
-const isLong = ({ length }: Buffer): boolean => length >= MIN_BYTES;
 
 function userOf(scope: OptionScope, value: unknown): string | number | undefined {
   if (value === undefined || value === null) return undefined;

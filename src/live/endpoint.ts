@@ -6,12 +6,11 @@ import type {
   SubscriptionConnection,
   SubscriptionStats,
 } from '../../types/subscriptions.ts';
-import type { OperationHook } from '../core/admission.ts';
 import type { GraphQLCore } from '../core/core.ts';
-import type { OnOperation } from '../core/options.ts';
 import { events, ObservedConnection } from '../diagnostics/events.ts';
 import { noteOtherServer } from '../diagnostics/logging.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
+import type { OnOperation } from '../execution/types.ts';
 import { HttpError } from '../http/reply.ts';
 import { addPart } from '../http/server-parts.ts';
 import { assertSync, getOrCreate } from '../options/rules.ts';
@@ -81,7 +80,7 @@ export class LiveEndpoint implements OperationServices {
   readonly counters: SourceCounters = { sources: 0, unreleased: 0 };
   readonly timer: IntervalTimer;
   readonly groups: SubscriptionGroups;
-  readonly onOperation: OperationHook | undefined;
+  readonly onOperation: OnOperation | undefined;
   /** True when the endpoint accepts no more connections. */
   isClosed = false;
   /** The checks of `disconnect` for event streams whose context is being created, by their response. */
@@ -95,7 +94,7 @@ export class LiveEndpoint implements OperationServices {
   constructor(core: GraphQLCore, settings: EndpointSettings, period: number) {
     this.core = core;
     this.settings = settings;
-    this.onOperation = core.operationHookFor(settings.onOperation);
+    this.onOperation = settings.onOperation ?? core.onOperation;
     this.timer = new IntervalTimer(period, (now) => this.#tick(now));
     const pacing = { burstBytes: settings.limits.bufferedBytes / 4, scheduler: this.scheduler };
     this.groups = new SubscriptionGroups(this.counters, pacing, this.timer);

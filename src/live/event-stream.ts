@@ -176,7 +176,7 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
   }
   override get contextForEvent(): (() => MaybePromise<unknown>) | undefined {
     const { core, settings } = this.#endpoint;
-    const isFresh = core.hasContextFunction || core.authorizeEvent !== undefined;
+    const isFresh = core.hasContextFunction || core.checksEvents;
     if (settings.contextPer !== 'event' || !isFresh) return undefined;
     // The function gets the request, as before the first event.
     return () => core.contextFor(this.#request, this.params);

@@ -1,6 +1,5 @@
 import type { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { Admission, OperationHook } from '../core/admission.ts';
 import { Call } from '../core/call.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { refusalOf } from '../core/errors.ts';
@@ -12,6 +11,7 @@ import type {
   ExecutionInputs,
   ExecutionOutcome,
   GraphQLParams,
+  OnOperation,
   PreparedOperation,
   RemainingResults,
 } from '../execution/types.ts';
@@ -39,8 +39,6 @@ import {
  * consumer of the source, so that an idle subscription is a single object.
  */
 export abstract class LiveOperation extends Call implements EventConsumer {
-  /** The JSON text of the `extensions` to add to each result. */
-  extensions: string | undefined;
   /** False as soon as no more messages may be sent for the operation. */
   isLive = true;
   /** Whether the operation's events may be dropped when the client is slow. */
@@ -79,7 +77,7 @@ export abstract class LiveOperation extends Call implements EventConsumer {
   /** Resolves when the client has read something; undefined when it is not slow. */
   protected abstract waitForClient(): Promise<void> | undefined;
   /** Ends the connection of the operation at a time, in milliseconds since 1970. */
-  abstract expireBy(time: number): void;
+  abstract override expireBy(time: number): void;
   /** Frees the operation's id. */
   protected abstract onRelease(): void;
 
@@ -89,7 +87,7 @@ export abstract class LiveOperation extends Call implements EventConsumer {
   get core(): GraphQLCore {
     return this.services.core;
   }
-  get hook(): OperationHook | undefined {
+  get onOperation(): OnOperation | undefined {
     return this.services.onOperation;
   }
   get inputs(): ExecutionInputs {
@@ -113,22 +111,15 @@ export abstract class LiveOperation extends Call implements EventConsumer {
 
   override start(prepared: PreparedOperation): void {
     // Each event has its own execution.
-    if (prepared.operation.operation === 'subscription') return;
-    super.start(prepared);
-    this.incremental = prepared.incremental;
-  }
-
-  override onAdmitted(prepared: PreparedOperation, { extensions, expiresAt }: Admission): undefined {
-    this.extensions = extensions;
-    if (expiresAt !== undefined && prepared.operation.operation === 'subscription') this.expireBy(expiresAt);
-    if (this.contextForEvent !== undefined) {
-      this.authorizeEvent = this.core.authorizeEvent?.(prepared, this.source);
-    }
+    if (prepared.operation.operation !== 'subscription') this.incremental = prepared.incremental;
   }
 
   /** Opens a private source stream, or joins a group. */
   override subscribe(prepared: PreparedOperation): void {
     const { core, groups, counters, settings } = this.services;
+    const { event } = prepared;
+    if (event !== undefined && this.contextForEvent !== undefined)
+      this.authorizeEvent = (inputs) => event(inputs, this.source);
     this.droppable = settings.drop === 'oldest';
     const key = isPrivate(this) ? undefined : shareKeyOf(settings.share, this.contextValue, this.params);
     if (core.cursors !== undefined && !openCursors(this, prepared, core.cursors, key)) return;
@@ -240,7 +231,7 @@ export interface OperationServices {
   readonly groups: SubscriptionGroups;
   readonly counters: SourceCounters;
   readonly settings: OperationSettings;
-  readonly onOperation: OperationHook | undefined;
+  readonly onOperation: OnOperation | undefined;
 }
 
 /** The options of live operations. */

@@ -203,12 +203,11 @@ function createEventInputs(
     });
 }
 
-/** Executes one event. With a response cache, the stored results of its tags are removed before its result is sent. */
+/** Executes one event. */
 function executeEvent(prepared: PreparedOperation, inputs: EventInputs): MaybePromise<ExecutionOutcome> {
-  const caching = prepared.cachePolicy?.startWrite(inputs.variableValues);
-  if (caching === undefined) return prepared.execute(inputs);
-  inputs.caching = caching;
-  return settle(prepared.execute(inputs), (outcome) => settle(caching.invalidate(), () => outcome));
+  const { around } = prepared;
+  if (around === undefined) return prepared.execute(inputs);
+  return around(inputs, prepared, () => prepared.execute(inputs));
 }
 
 /** Uses the positions of a source. Sources without `started` know their start when they are opened. */

@@ -10,6 +10,7 @@ import type {
   WebsocketHandler,
 } from '../../types/subscriptions.ts';
 import { coreOf, createContextFactory, createCore, type GraphQLCore } from '../core/core.ts';
+import type { CreateExtensions } from '../core/extension.ts';
 import { onErrorRule, resolveCoreOptions } from '../core/options.ts';
 import { hasHandler, schemaHint } from '../core/schema.ts';
 import { noteBareSchema, noteServerWithoutSockets, type OnError } from '../diagnostics/logging.ts';
@@ -35,7 +36,12 @@ const CLOSE = { ...SUBSCRIPTION_OPTIONS, name: 'close' };
 const DISCONNECT = { ...SUBSCRIPTION_OPTIONS, name: 'disconnect' };
 
 /** Serves a schema's operations over the WebSockets of one path of a server. */
-export function attach(server: unknown, target: unknown, options: unknown): Subscriptions {
+export function attach(
+  server: unknown,
+  target: unknown,
+  options: unknown,
+  createExtensions: CreateExtensions,
+): Subscriptions {
   if (!isServer(server)) {
     const accepted = 'an http.Server, such as app.listen() returns: attachSubscriptions(server, handler)';
     throw wrongArgument(SUBSCRIPTION_OPTIONS, 'server', server, accepted);
@@ -44,7 +50,7 @@ export function attach(server: unknown, target: unknown, options: unknown): Subs
   const rules = { ...connectionRules, ...upgradeRules, onError: onErrorRule };
   const own = resolveOptions(SUBSCRIPTION_OPTIONS, options, rules, REPLACED_OPTIONS);
   const limits = resolveLimits(own.limits);
-  const core = coreFor(target, own.onError);
+  const core = coreFor(target, own.onError, createExtensions);
   const settings = { ...own, limits, allowedOrigins: own.allowedOrigins ?? core.allowedOrigins };
   // Later, so that the handlers of the same module are created.
   setImmediate(noteMistakes, server, target);
@@ -104,7 +110,7 @@ function noteMistakes(server: Server, target: unknown): void {
 const isHttp2Only = (server: Server): boolean => 'updateSettings' in server && !('headersTimeout' in server);
 
 /** Returns the core of a handler, or creates one for a schema. */
-function coreFor(target: unknown, onError: OnError): GraphQLCore {
+function coreFor(target: unknown, onError: OnError, createExtensions: CreateExtensions): GraphQLCore {
   const core = coreOf(target);
   if (core !== undefined) {
     if (onError === undefined) return core;
@@ -113,7 +119,7 @@ function coreFor(target: unknown, onError: OnError): GraphQLCore {
     throw optionError(SUBSCRIPTION_OPTIONS, message);
   }
   const settings = resolveCoreOptions(SUBSCRIPTION_OPTIONS, { onError }, { rules: {}, limits: {} });
-  return createCore(SUBSCRIPTION_OPTIONS, target, settings);
+  return createCore(SUBSCRIPTION_OPTIONS, target, settings, createExtensions);
 }
 
 /** Whether a close frame may carry the code (RFC 6455 §7.4). */
@@ -198,9 +204,9 @@ function contextPolicy(settings: ConnectionSettings, core: GraphQLCore): Context
   return {
     create,
     isFunction,
-    exposesRequest: isFunction || core.readsSource || core.operationHookFor(onOperation) !== undefined,
+    exposesRequest: isFunction || core.readsSource || onOperation !== undefined,
     perOperation: isFunction && contextPer !== 'connection',
-    perEvent: (isFunction || core.authorizeEvent !== undefined) && contextPer === 'event',
+    perEvent: (isFunction || core.checksEvents) && contextPer === 'event',
   };
 }
 

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { OperationHook } from '../core/admission.ts';
 import { Call } from '../core/call.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { refusalOf } from '../core/errors.ts';
@@ -12,7 +11,7 @@ import type {
   ErrorOrigin,
   ExecutionOutcome,
   GraphQLParams,
-  PreparedOperation,
+  OnOperation,
   RequestError,
 } from '../execution/types.ts';
 import type { OperationTool } from './tools.ts';
@@ -38,11 +37,10 @@ export type RunTool = (tool: OperationTool, request: ToolRequest) => Promise<Cal
 
 /** Creates the function that runs operations through all steps that an operation over HTTP has. */
 export function createRunTool(core: GraphQLCore): RunTool {
-  const hook = core.operationHookFor();
   return async ({ documentId, operationName }, { req, variables, signal }) => {
     const document = { id: documentId, isPersistedQuery: false };
     const params: GraphQLParams = { query: '', document, operationName, variables, extensions: undefined };
-    const call = new ToolCall({ core, hook }, params, req, signal);
+    const call = new ToolCall(core, params, req, signal);
     try {
       const result = await run(call);
       if (result.kind === 'stream') throw new TypeError('A tool delivers one result');
@@ -67,21 +65,14 @@ class ToolCall extends Call implements ErrorOrigin {
   readonly transport = 'mcp';
   readonly socket = undefined;
   readonly core: GraphQLCore;
-  readonly hook: OperationHook | undefined;
   readonly request: IncomingMessage;
   readonly operationName: string | undefined;
   rootValue: unknown = undefined;
   readonly #signal: AbortSignal;
 
-  constructor(
-    { core, hook }: { readonly core: GraphQLCore; readonly hook: OperationHook | undefined },
-    params: GraphQLParams,
-    request: IncomingMessage,
-    signal: AbortSignal,
-  ) {
+  constructor(core: GraphQLCore, params: GraphQLParams, request: IncomingMessage, signal: AbortSignal) {
     super(params, events.operation.hasSubscribers ? observedTool(request) : undefined);
     this.core = core;
-    this.hook = hook;
     this.request = request;
     this.operationName = params.operationName;
     this.#signal = signal;
@@ -89,6 +80,9 @@ class ToolCall extends Call implements ErrorOrigin {
 
   get source(): IncomingMessage {
     return this.request;
+  }
+  get onOperation(): OnOperation | undefined {
+    return this.core.onOperation;
   }
   get origin(): ErrorOrigin {
     return this;
@@ -112,8 +106,7 @@ class ToolCall extends Call implements ErrorOrigin {
     return this.core.contextFor(this.request, this.params, undefined, this.transport);
   }
 
-  override start(prepared: PreparedOperation): void {
-    super.start(prepared);
+  override start(): void {
     this.rootValue = this.core.rootValueFor(this.request);
   }
 }

@@ -160,11 +160,7 @@ const descriptionOf = (query: OperationDefinitionNode): string | undefined =>
 
 function scopesOf({ operations }: LoadedDocument, name: string): readonly string[] {
   const prepared = operations.get(name);
-  const { demands } = prepared?.requirement?.for({}) ?? { demands: [] };
-  const lists = demands.flatMap(({ conditions }) =>
-    conditions.flatMap(({ kind, anyOf }) => (kind === 'scopes' ? (anyOf[0] ?? []) : [])),
-  );
-  return [...new Set(lists)];
+  return prepared?.scopes?.() ?? [];
 }
 
 const annotations = { readOnlyHint: true, destructiveHint: false, idempotentHint: true };

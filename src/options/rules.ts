@@ -115,7 +115,8 @@ export function unknownOption(
 }
 
 /** Returns the end of a message about a request: the option of the application that refuses it. */
-export const byOption = (name: string): string => ` (option "${name}")`;
+export const byOption = (name: string, { within }: Pick<OptionScope, 'within'> = {}): string =>
+  ` (option "${within === undefined ? '' : `${within}.`}${name}")`;
 
 function quoted({ within }: OptionScope, name: string): string {
   return within === undefined ? `"${name}"` : `"${within}.${name}"`;

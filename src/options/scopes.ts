@@ -17,6 +17,11 @@ export const COMPRESS_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'compr
 export const DOCUMENT_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'documents', within: 'documents' };
 export const PERSISTED_QUERY_OPTIONS: OptionScope = { ...DOCUMENT_OPTIONS, within: 'documents.apq' };
 export const UPLOAD_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'uploads', within: 'uploads' };
+export const RECEIVE_FILES: OptionScope = {
+  name: 'receiveFiles',
+  page: 'receive-files',
+  example: '{ files: { photo: 1 } }',
+};
 export const AUTH_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'authorization', within: 'auth' };
 export const IDEMPOTENCY_OPTIONS: OptionScope = {
   ...GRAPHQL_OPTIONS,

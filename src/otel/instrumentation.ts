@@ -24,7 +24,7 @@ import {
 } from '../options/rules.ts';
 import { OTEL_OPTIONS } from '../options/scopes.ts';
 import type { DeliveryEvent, ObservedPublish } from '../pubsub/pubsub.ts';
-import type { ObservedUpload } from '../uploads/receive.ts';
+import type { ObservedUpload } from '../uploads/receipt.ts';
 import { createOperationInfo, OperationSpan, Phases } from './operations.ts';
 import { createFileObserver, createTopics, observeUpload } from './requests.ts';
 import {

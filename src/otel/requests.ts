@@ -2,7 +2,7 @@ import { type Attributes, context, type Span, type SpanContext, SpanKind } from 
 import { getOrCreate } from '../options/rules.ts';
 import type { DeliveryEvent, ObservedPublish } from '../pubsub/pubsub.ts';
 import type { ObservedRequest } from '../static/handler.ts';
-import type { ObservedUpload } from '../uploads/receive.ts';
+import type { ObservedUpload } from '../uploads/receipt.ts';
 import {
   type Count,
   contextOf,

@@ -19,6 +19,7 @@ import type { Pages, RenderedPage } from './pages.ts';
 import { mayBePage } from './path.ts';
 import { etagForCoding, type Metadata, Representation } from './representation.ts';
 import { isNotFoundError, isPermissionError, isStaleError } from './root.ts';
+import { untrustedFile } from './untrusted.ts';
 import { findVariants } from './variants.ts';
 import {
   etagOfVersion,
@@ -119,7 +120,8 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
   const { files, found, file, snapshot, settings, options } = parts;
   const { path, filePath } = found;
   const { realPath } = file;
-  const type = mediaTypeOf(path);
+  const untrusted = settings.untrusted ? untrustedFile(path) : undefined;
+  const type = untrusted?.type ?? mediaTypeOf(path);
   const content = await contentOf(parts);
   const { copies, page, size } = content;
   const { variants, dependencies } =
@@ -129,7 +131,7 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
   const compressor = mayCompress === true ? options.compressor : undefined;
   const vary = compressor === undefined && copies.length === 0 ? undefined : 'Accept-Encoding';
   const { acceptRanges } = settings;
-  const common = { type, cacheControl, vary, acceptRanges, page: page?.headers };
+  const common = { type, cacheControl, vary, acceptRanges, page: untrusted?.headers ?? page?.headers };
   const snapshots = [snapshot, ...copies.map((copy) => copy.snapshot)];
   // Depends on the version that was read, not on that of the first stat: the file may have been replaced in
   // between.

@@ -39,6 +39,8 @@ import {
 } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { needsScriptHashes } from './policy.ts';
+import { resolveSigned, type SignedSettings } from './signed.ts';
+import { assertNoPages } from './untrusted.ts';
 
 // The names that build tools give to files with a hash of their content. A file that a pattern misses is revalidated, and one
 // that it takes wrongly would be stale for a year: so a hash has to look like one, and not like a word or a date.
@@ -197,6 +199,7 @@ export interface CacheSettings {
 
 /** Options whose default is not a value. */
 type WithoutDefault =
+  | 'signed'
   | 'keep'
   | 'pages'
   | 'html'
@@ -233,6 +236,8 @@ const RULES: Rules<ResolvedOptions> = {
   dotfiles: oneOf('ignore', 'deny', 'allow'),
   missing: oneOf('throw', 'allow'),
   symlinks: oneOf('inside', 'follow'),
+  untrusted: flag(false),
+  signed: rule(undefined, isObject, 'an object with keys'),
   etag: oneOf('content', 'stat', true, false),
   lastModified: flag(true),
   acceptRanges: flag(true),
@@ -408,6 +413,7 @@ type Unchanged =
   | 'fallthrough'
   | 'dotfiles'
   | 'missing'
+  | 'untrusted'
   | 'lastModified'
   | 'acceptRanges'
   | 'listing'
@@ -424,6 +430,7 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   /** URL path of the page for 404 responses, with a leading slash. */
   readonly notFound: string | undefined;
   readonly followSymlinks: boolean;
+  readonly signed: SignedSettings | undefined;
   readonly etag: 'content' | 'stat' | 'none';
   readonly cacheControl: FileCacheControl;
   /** The names that may have a hash although they are not immutable. */
@@ -449,6 +456,7 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
   const given = isBoolean(argument) ? { html: argument } : argument;
   assertCalled(STATIC_OPTIONS, given);
   const options = resolveOptions(STATIC_OPTIONS, given, RULES, REPLACED_OPTIONS);
+  if (options.untrusted) assertNoPages({ ...given });
   const html = hasHtml(options);
   const named = [options.extensions || []].flat().map((extension) => `.${extension.replace(/^\./, '')}`);
   const cache = resolveCacheOptions(options.cache);
@@ -459,6 +467,7 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     index: html ? [options.index ?? 'index.html'].flat().filter((name) => name !== false) : [],
     fallback: toUrlPath(options.fallback),
     notFound: toUrlPath(options.notFound),
+    signed: resolveSigned(STATIC_OPTIONS, options.signed),
     followSymlinks: options.symlinks === 'follow',
     etag: options.etag === false ? 'none' : options.etag === 'stat' ? 'stat' : 'content',
     cacheControl: cacheControlFor(options),

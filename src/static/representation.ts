@@ -14,7 +14,7 @@ export interface Metadata {
   /** The value of `Vary`, when the URL has several representations. */
   readonly vary: string | undefined;
   readonly acceptRanges: boolean;
-  /** The headers of the option `pages`; undefined for a file that it does not change. */
+  /** The headers of the option `pages` or `untrusted`; undefined for a file without them. */
   readonly page?: HeaderList | undefined;
 }
 

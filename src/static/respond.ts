@@ -22,6 +22,8 @@ import {
   sendStatus,
   warnOfSystem,
 } from './request.ts';
+import { limitLifetime } from './signed.ts';
+import { removeUnsafeHeaders } from './untrusted.ts';
 
 /** A range of the file, and the bytes that precede it in the response. */
 export interface Section extends ByteRange {
@@ -48,12 +50,15 @@ const MIDDLEWARE_CODINGS = ['gzip', 'br', 'deflate', 'zstd'];
  */
 export function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | undefined {
   const { req, res } = request;
-  const { setHeaders } = request.context.settings;
+  const { setHeaders, untrusted, signed } = request.context.settings;
   const statusBefore = res.statusCode;
   if (setHeaders !== undefined && file.stats !== undefined) {
     const returned: unknown = setHeaders(res, file.uncompressed.path, file.stats);
     if (isThenable(returned)) returned.then(undefined, warnOfRejection);
   }
+  const { page, cacheControl } = file.uncompressed.metadata;
+  if (untrusted) removeUnsafeHeaders(res, page);
+  if (signed !== undefined) limitLifetime(req, res, cacheControl);
   if (file.page?.hasNonce === false) file.page.extendPolicies(res);
   // The page of the option `notFound`, rather than a status of other code.
   if (request.status === 404 && statusBefore === 200) removeFileHeaders(res);

@@ -2,18 +2,29 @@ import { File } from 'node:buffer';
 import { open, unlink } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql';
 import type { UploadedFile, UploadedFileInfo } from '../../types/uploads.ts';
-import { UPLOADED } from '../core/limits.ts';
+import { UPLOADED } from '../http/body.ts';
 import { codeOf, HttpError, isResourceError } from '../http/reply.ts';
-import { assertSync, byOption, formatValue } from '../options/rules.ts';
-import { UPLOAD_OPTIONS } from '../options/scopes.ts';
+import { assertSync, byOption, formatValue, type OptionScope } from '../options/rules.ts';
+import { type Accept, FIRST_BYTES, isTypeIn, typeOf } from './first-bytes.ts';
 import type { FilePart } from './form.ts';
 import { readAll, readSpool, Spool, type SpoolSettings } from './spool.ts';
 
-interface StorageSettings extends SpoolSettings {
+/** The limits of files, and where they are stored. */
+export interface StorageSettings extends SpoolSettings {
+  /** The options, for messages. */
+  readonly scope: OptionScope;
   readonly maxFileBytes: number;
-  readonly accept: (file: UploadedFileInfo) => boolean;
+  readonly accept: Accept;
+  /** Converts the error of a refused request for the readers of its files. */
+  readonly readerError: (error: HttpError) => Error;
+}
+
+/** A file that is being stored. */
+interface StoredFile {
+  readonly file: UploadedFile;
+  /** Resolves when the first bytes have shown an accepted type; undefined without a list of types. */
+  readonly accepted: Promise<void> | undefined;
 }
 
 /** The files of one request, from their part headers to the end of the response. */
@@ -21,7 +32,7 @@ export class StoredFiles {
   readonly #settings: StorageSettings;
   readonly #failed: (error: Error) => void;
   readonly #report: (error: Error) => void;
-  readonly #spools = new Map<string, Spool>();
+  readonly #spools: Spool[] = [];
   readonly #stored: Promise<void>[] = [];
   readonly #saves: Save[] = [];
   #released = false;
@@ -40,42 +51,56 @@ export class StoredFiles {
   }
 
   get count(): number {
-    return this.#spools.size;
+    return this.#spools.length;
   }
 
   /** Returns the files that have arrived, and their bytes so far. */
   total(): { readonly files: number; readonly bytes: number } {
     let bytes = 0;
-    for (const { size } of this.#spools.values()) bytes += size;
+    for (const { size } of this.#spools) bytes += size;
     return { files: this.count, bytes };
-  }
-
-  has(name: string): boolean {
-    return this.#spools.has(name);
   }
 
   /**
    * Begins to store a file and returns the value for resolvers.
    *
-   * @throws HttpError 415 when the option `accept` refuses the file.
+   * @throws HttpError 415 when the function `accept` refuses the file.
    */
-  store(part: FilePart): UploadedFile {
+  store(part: FilePart): StoredFile {
     const info = infoOf(part);
-    if (!assertSync(this.#settings.accept(info), UPLOAD_OPTIONS, 'accept')) throw notAccepted(info);
+    const { accept, scope } = this.#settings;
+    if (typeof accept === 'function' && !assertSync(accept(info), scope, 'accept'))
+      throw notAccepted(info, `of the type ${formatValue(info.mimetype)} is not accepted`, scope);
     const spool = new Spool(this.#settings);
     if (this.#released) spool.release();
-    this.#spools.set(part.name, spool);
+    this.#spools.push(spool);
     const file = createUploadedFile(info, spool, {
       saveTo: (path) => this.#save(info, spool, path),
       cut: (error) => this.#reportCut(info, error),
     });
-    const stored = fillSpool(spool, part, this.#settings.maxFileBytes, () => {
+    const isFilled = fillSpool(spool, part, this.#settings, () => {
       // The application may have frozen the value of a streamed file.
       Reflect.set(file, 'size', spool.size);
     });
-    stored.catch(this.#failed);
-    this.#stored.push(stored);
-    return file;
+    const accepted =
+      typeof accept === 'function'
+        ? undefined
+        : file.type().then((type) => this.#assertType(info, spool, type));
+    for (const step of [isFilled, accepted]) {
+      if (step === undefined) continue;
+      step.catch(this.#failed);
+      this.#stored.push(step);
+    }
+    return { file, accepted };
+  }
+
+  #assertType(info: UploadedFileInfo, spool: Spool, type: string | undefined): void {
+    const { accept, scope, readerError } = this.#settings;
+    if (typeof accept === 'function' || isTypeIn(accept, type)) return;
+    const found = type === undefined ? 'no known type' : `the type ${formatValue(type)}`;
+    const error = notAccepted(info, `has ${found} by its first bytes; accepted: ${accept.join(', ')}`, scope);
+    spool.fail(readerError(error));
+    throw error;
   }
 
   /** Resolves when every file is stored. */
@@ -85,8 +110,8 @@ export class StoredFiles {
 
   /** Fails incomplete files and the resolvers that read them. */
   fail(error: Error): void {
-    const reason = readerError(error);
-    for (const spool of this.#spools.values()) {
+    const reason = error instanceof HttpError ? this.#settings.readerError(error) : error;
+    for (const spool of this.#spools) {
       if (!spool.complete) spool.fail(reason);
     }
   }
@@ -94,7 +119,7 @@ export class StoredFiles {
   /** Frees memory and descriptors, also those of files that arrive later, when `saveTo` has written its files. */
   release(): void {
     this.#released = true;
-    for (const spool of this.#spools.values()) spool.release();
+    for (const spool of this.#spools) spool.release();
     for (const each of this.#saves) void each.reportUnobserved(this.#report);
   }
 
@@ -147,7 +172,7 @@ class Save extends Promise<number> {
 function fillSpool(
   spool: Spool,
   part: FilePart,
-  maxFileBytes: number,
+  { maxFileBytes, scope, readerError }: StorageSettings,
   onComplete: () => void,
 ): Promise<void> {
   const { stream } = part;
@@ -160,7 +185,7 @@ function fillSpool(
     };
     stream.on('data', (chunk: Buffer) => {
       if (spool.error !== undefined) reject(storageError(spool.error));
-      else if (spool.size + chunk.length > maxFileBytes) refuse(fileTooLarge(part, maxFileBytes));
+      else if (spool.size + chunk.length > maxFileBytes) refuse(fileTooLarge(part, maxFileBytes, scope));
       else if (!spool.write(chunk)) stream.pause();
     });
     stream.on('end', () => {
@@ -180,17 +205,15 @@ function infoOf({ name, filename, mimetype, encoding }: FilePart): UploadedFileI
   return { filename: cleanFilename(filename), mimetype, encoding, fieldName: name };
 }
 
-const notAccepted = (info: UploadedFileInfo): HttpError =>
-  new HttpError(
-    415,
-    `${describe(info)} of the type ${formatValue(info.mimetype)} is not accepted${byOption('uploads.accept')}`,
-    { code: 'FILE_NOT_ACCEPTED' },
-  );
+const notAccepted = (info: UploadedFileInfo, reason: string, scope: OptionScope): HttpError =>
+  new HttpError(415, `${describe(info)} ${reason}${byOption('accept', scope)}`, {
+    code: 'FILE_NOT_ACCEPTED',
+  });
 
-const fileTooLarge = (part: FilePart, maxFileBytes: number): HttpError =>
+const fileTooLarge = (part: FilePart, maxFileBytes: number, scope: OptionScope): HttpError =>
   new HttpError(
     413,
-    `${describe(infoOf(part))} is larger than ${maxFileBytes} bytes; send a smaller one${byOption('uploads.maxFileBytes')}`,
+    `${describe(infoOf(part))} is larger than ${maxFileBytes} bytes; send a smaller one${byOption('maxFileBytes', scope)}`,
     { code: 'FILE_TOO_LARGE' },
   );
 
@@ -203,52 +226,11 @@ const describe = (info: UploadedFileInfo): string => `The file ${nameOf(info)}`;
 const nameOf = ({ filename, fieldName }: UploadedFileInfo): string =>
   `${formatValue(filename)} (part ${formatValue(fieldName)})`;
 
-/** Converts an error for readers. With the option `streaming`, a file may be refused while resolvers read it. */
-function readerError(error: Error): Error {
-  if (!(error instanceof HttpError)) return error;
-  const extensions = { code: error.code, http: { status: error.status } };
-  return new GraphQLError(error.message, { extensions });
-}
-
-const SPECIFICATION = 'https://github.com/jaydenseric/graphql-multipart-request-spec';
 // Control characters, lone surrogates, line and paragraph separators, and bidirectional controls, which show
 // `gnp.exe` as `exe.png`.
 const UNSAFE = /[\p{Cc}\p{Cs}\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]/gu;
 const MAX_FILENAME_BYTES = 255;
 const MAX_EXTENSION_LENGTH = 32;
-
-/** An uploaded file, as resolvers receive it. */
-export type Upload = UploadedFile;
-
-/**
- * The scalar type of file arguments. Its values come only from file parts of a multipart request, never from
- * JSON values or literals. It cannot be an output type.
- */
-export const Upload: GraphQLScalarType<UploadedFile, never> = new GraphQLScalarType<UploadedFile, never>({
-  name: 'Upload',
-  description: 'A file sent as a part of a multipart request.',
-  specifiedByURL: SPECIFICATION,
-  parseValue(value) {
-    if (isUploadedFile(value)) return value;
-    throw new GraphQLError(
-      `Upload must be a file part of a multipart request, mapped to a variable (${SPECIFICATION}); got ${formatValue(value)}`,
-    );
-  },
-  parseLiteral(node: ValueNode) {
-    throw new GraphQLError(`Upload must be given as a variable, not as a literal (${kindName(node)})`, {
-      nodes: node,
-    });
-  },
-  serialize() {
-    throw new GraphQLError(
-      'Upload is an input type and cannot be returned; return a URL or an object type instead',
-    );
-  },
-});
-
-function kindName(node: ValueNode): string {
-  return node.kind === Kind.NULL ? 'null' : node.kind.replace(/Value$/, '').toLowerCase();
-}
 
 /**
  * Creates the value for resolvers: plain data, so that code may copy it or write each of its members back. Its functions
@@ -274,14 +256,11 @@ function createUploadedFile(
     arrayBuffer,
     toFile: () =>
       handled(arrayBuffer().then((all) => new File([new Uint8Array(all)], filename, { type: mimetype }))),
+    type: () => handled(readAll(spool, FIRST_BYTES).then((start) => typeOf(Buffer.from(start)))),
     saveTo,
     toJSON: () => ({ ...info, size: spool.complete ? spool.size : undefined }),
   };
   return Object.defineProperty(file, UPLOADED, { value: () => spool.hold(), writable: true });
-}
-
-function isUploadedFile(value: unknown): value is UploadedFile {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, UPLOADED);
 }
 
 /** An aborted request must not turn a promise that is not yet awaited into an unhandled rejection. */

@@ -5,7 +5,7 @@ import type { ConnectRequest } from '../../types/connect.ts';
 import { packages } from '../diagnostics/packages.ts';
 import { bodyTooLarge } from '../http/body.ts';
 import { HttpError, isAborted } from '../http/reply.ts';
-import { byOption, formatValue } from '../options/rules.ts';
+import { byOption, formatValue, type OptionScope } from '../options/rules.ts';
 
 export interface TextPart {
   readonly kind: 'text';
@@ -39,9 +39,12 @@ interface FormParser {
 }
 
 /** Creates the parser of one body; its parts go to the form. */
-export type CreateParser = (contentType: string, form: Form) => FormParser;
+type CreateParser = (contentType: string, form: Form) => FormParser;
 
-interface BodySettings {
+/** What the form of a body needs. */
+export interface BodySettings {
+  /** The options, for messages. */
+  readonly scope: OptionScope;
   readonly maxRequestBytes: number;
   readonly createParser: CreateParser;
 }
@@ -109,10 +112,11 @@ export function openForm(
   form: Form,
   req: IncomingMessage,
   res: ServerResponse,
-  { maxRequestBytes, createParser }: BodySettings,
+  settings: BodySettings,
 ): void {
-  const contentType = checkHeaders(req, maxRequestBytes);
-  const body = bufferedBody(req);
+  const { scope, createParser } = settings;
+  const contentType = checkHeaders(req, settings);
+  const body = bufferedBody(req, scope);
   if (isAborted(res) || (body === undefined && req.destroyed)) throw clientAborted();
   const parser = createParser(contentType, form);
   const { input } = parser;
@@ -122,14 +126,14 @@ export function openForm(
     input.end(body);
     return;
   }
-  const unpipe = pipeBody(req, input, form, maxRequestBytes);
+  const unpipe = pipeBody(req, input, form, settings);
   form.stop = () => {
     unpipe();
     parser.abort();
   };
 }
 
-function checkHeaders(req: IncomingMessage, maxRequestBytes: number): string {
+function checkHeaders(req: IncomingMessage, settings: BodySettings): string {
   const { 'content-type': type = '', 'content-encoding': encoding, 'content-length': length } = req.headers;
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     const headers = { 'accept-encoding': 'identity' };
@@ -141,28 +145,28 @@ function checkHeaders(req: IncomingMessage, maxRequestBytes: number): string {
   if (type.length > MAX_CONTENT_TYPE || EMPTY_BOUNDARY.test(type)) {
     throw malformedForm('The boundary in the Content-Type is malformed');
   }
-  if (Number(length) > maxRequestBytes) throw requestTooLarge(maxRequestBytes);
+  if (Number(length) > settings.maxRequestBytes) throw requestTooLarge(settings);
   return type;
 }
 
 /** Returns the whole body if earlier middleware has stored it: `rawBody` of cloud functions, `express.raw`. */
-function bufferedBody(req: IncomingMessage): Buffer | undefined {
+function bufferedBody(req: IncomingMessage, { name }: OptionScope): Buffer | undefined {
   const { body, rawBody } = req as ConnectRequest & { rawBody?: unknown };
   const buffered = [rawBody, body].find((value) => Buffer.isBuffer(value));
   if (buffered === undefined && req.readableDidRead) {
     throw new Error(
-      'Another parser has consumed the multipart body: mount graphqlHTTP before multer and other form parsers, and remove graphqlUploadExpress',
+      `Another parser has consumed the multipart body: mount ${name} before multer and other form parsers, and remove graphqlUploadExpress`,
     );
   }
   return buffered;
 }
 
 /** Like `req.pipe(input)`, with a limit and with errors that go to the form. Returns the function that stops it. */
-function pipeBody(req: IncomingMessage, input: Writable, form: Form, maxBytes: number): () => void {
+function pipeBody(req: IncomingMessage, input: Writable, form: Form, settings: BodySettings): () => void {
   let received = 0;
   const onData = (chunk: Buffer): void => {
     received += chunk.length;
-    if (received > maxBytes) form.fail(requestTooLarge(maxBytes));
+    if (received > settings.maxRequestBytes) form.fail(requestTooLarge(settings));
     else if (!input.write(chunk)) req.pause();
   };
   const onEnd = (): void => {
@@ -194,8 +198,6 @@ interface MulterFile {
   readonly stream: Readable;
 }
 
-/** `operations`, `map`, and a few parts that are ignored. */
-const MAX_TEXT_PARTS = 10;
 const MAX_NAME_LENGTH = 512;
 const BUFFER_BYTES = 256 * 1024;
 
@@ -226,7 +228,7 @@ export function createMulterParser(limits: FormLimits): CreateParser {
     highWaterMark: BUFFER_BYTES,
     fileHwm: BUFFER_BYTES,
     limits: {
-      fields: MAX_TEXT_PARTS,
+      fields: limits.maxFields,
       files: limits.maxFiles,
       fieldSize: limits.maxFieldBytes,
       fieldNameSize: MAX_NAME_LENGTH,
@@ -292,21 +294,25 @@ class MulterRequest extends EventEmitter implements FormParser {
 
 /** The limits that messages quote. */
 interface FormLimits {
+  readonly scope: OptionScope;
   readonly maxFiles: number;
+  readonly maxFields: number;
   readonly maxFieldBytes: number;
 }
 
 /** Converts an error of multer or its parser to an HttpError. The client never sees the parser's message. */
-function formError(error: unknown, { maxFiles, maxFieldBytes }: FormLimits): HttpError {
+function formError(error: unknown, { maxFiles, maxFields, maxFieldBytes, scope }: FormLimits): HttpError {
   const { code, message, field } = error as Partial<Record<string, unknown>>;
   switch (code ?? message) {
     case 'LIMIT_FILE_COUNT':
-      return tooManyFiles(maxFiles);
+      return tooManyFiles(maxFiles, scope);
     case 'LIMIT_FIELD_COUNT':
-      return new HttpError(413, 'Too many text parts', { code: 'TOO_MANY_FIELDS' });
+      return new HttpError(413, `A request may have at most ${maxFields} text parts`, {
+        code: 'TOO_MANY_FIELDS',
+      });
     case 'LIMIT_FIELD_VALUE': {
       const name = formatValue(field);
-      const limit = `${maxFieldBytes} bytes${byOption('uploads.maxFieldBytes')}`;
+      const limit = `${maxFieldBytes} bytes${byOption('maxFieldBytes', scope)}`;
       return new HttpError(413, `Multipart field ${name} is larger than ${limit}`, {
         code: 'FIELD_TOO_LARGE',
       });
@@ -327,12 +333,16 @@ function formError(error: unknown, { maxFiles, maxFieldBytes }: FormLimits): Htt
 export const malformedForm = (message: string): HttpError =>
   new HttpError(400, message, { code: 'BAD_MULTIPART' });
 
-const requestTooLarge = (maxBytes: number): HttpError => bodyTooLarge(maxBytes, 'uploads.maxRequestBytes');
+const requestTooLarge = ({ maxRequestBytes, scope }: BodySettings): HttpError =>
+  bodyTooLarge(maxRequestBytes, 'maxRequestBytes', scope);
 
-export const tooManyFiles = (maxFiles: number): HttpError =>
-  new HttpError(413, `A request may have at most ${maxFiles} files${byOption('uploads.maxFiles')}`, {
+export const tooManyFiles = (maxFiles: number, scope: OptionScope, field?: string): HttpError => {
+  const place = field === undefined ? '' : ` in the field ${formatValue(field)}`;
+  const option = byOption(field === undefined ? 'maxFiles' : 'files', scope);
+  return new HttpError(413, `A request may have at most ${maxFiles} files${place}${option}`, {
     code: 'TOO_MANY_FILES',
   });
+};
 
 /**
  * Creates the rejection for the promises and streams of resolvers. It is never sent, since the client has

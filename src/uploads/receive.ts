@@ -1,66 +1,22 @@
-import { accessSync, constants } from 'node:fs';
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
-import { setImmediate } from 'node:timers';
-import type { UploadedFileInfo, UploadOptions } from '../../types/uploads.ts';
-import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
-import { debug } from '../diagnostics/logging.ts';
-import { registerGauge } from '../diagnostics/stats.ts';
-import { assertJsonTextWithinLimits, drainRequest, timedOut } from '../http/body.ts';
-import { HttpError, toError } from '../http/reply.ts';
-import { createDeadlines, type Deadlines } from '../http/timers.ts';
+import { GraphQLError } from 'graphql';
+import type { UploadOptions } from '../../types/uploads.ts';
+import { assertJsonTextWithinLimits } from '../http/body.ts';
+import { HttpError } from '../http/reply.ts';
 import {
   byOption,
-  bytes,
-  count,
-  duration,
   flag,
   formatValue,
-  isFunction,
   isListOf,
   isObject,
   isString,
   type Rules,
   resolveOptions,
-  rule,
   type WithDefaults,
-  wrongOption,
 } from '../options/rules.ts';
 import { UPLOAD_OPTIONS } from '../options/scopes.ts';
-import { StoredFiles } from './files.ts';
-import {
-  type CreateParser,
-  clientAborted,
-  createMulterParser,
-  Form,
-  malformedForm,
-  openForm,
-  type Part,
-  type TextPart,
-  tooManyFiles,
-} from './form.ts';
-import type { SpoolSettings } from './spool.ts';
-
-/** The end of the receipt of a multipart request. */
-interface UploadResult {
-  /** Files and bytes that were stored, also of a request that failed. */
-  readonly files: number;
-  readonly bytes: number;
-  /** The reason why the request was refused or aborted. */
-  readonly error: Error | undefined;
-}
-
-/** Published when a multipart request arrives. Subscribers may observe how its receipt ends. */
-export class ObservedUpload extends Observed<UploadResult> {
-  readonly req: IncomingMessage;
-
-  constructor(req: IncomingMessage) {
-    super();
-    this.req = req;
-  }
-}
-
-const uploadChannel: EventChannel<ObservedUpload> = createChannel('uploads:request');
+import type { StoredFiles } from './files.ts';
+import { type Form, malformedForm, type Part, type TextPart, tooManyFiles } from './form.ts';
+import { type Exchange, RECEIPT_RULES, Receipt, type ReceiptSettings, receiptSettings } from './receipt.ts';
 
 /** The functions that the receiver of a request calls. */
 interface UploadCallbacks<Params> {
@@ -79,71 +35,30 @@ interface UploadCallbacks<Params> {
  * rest of the body is drained. All files are released when the response closes.
  */
 export async function receiveUploads<Params>(
-  { req, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
+  exchange: Exchange,
   settings: UploadSettings,
   { parse, report }: UploadCallbacks<Params>,
 ): Promise<Params> {
-  const form = new Form();
-  const files = new StoredFiles(settings, { failed: (error) => form.fail(error), report });
-  const observed = observeUpload(req);
-  let receiving = true;
-  const { deadlines } = settings;
-  const onTimeout = (): void => void stop(timedOut());
-
-  function onReceived(error?: Error): void {
-    receiving = false;
-    observed?.end({ ...files.total(), error });
-  }
-
-  function stop(reason: unknown): Error {
-    deadlines.clear(onTimeout);
-    const error = form.fail(toError(reason));
-    if (error instanceof HttpError && error.cause !== undefined) report(error.cause);
-    debug.uploads('%s', error.message);
-    files.fail(error);
-    drainRequest(req, res);
-    onReceived(error);
-    return error;
-  }
-
-  res.once('close', () => {
-    deadlines.clear(onTimeout);
-    if (res.writableFinished) {
-      // The response of a streaming upload may precede the end of a body that has arrived in full.
-      setImmediate(() => receiving && !req.complete && form.fail(clientAborted()));
-    } else if (receiving) form.fail(clientAborted());
-    files.release();
-  });
-  if (settings.limitsHttp1 || req.httpVersionMajor >= 2) deadlines.set(onTimeout);
+  const receipt = new Receipt(exchange, settings, report);
+  const { form, files } = receipt;
   try {
-    openForm(form, req, res, settings);
+    receipt.open();
     const plan = await readPlan(form, settings, parse);
     await takeMappedFiles(form, plan, files);
-    const stored = takeRest(form, plan, files).then(() => {
-      deadlines.clear(onTimeout);
-      onReceived();
-    });
-    if (settings.streaming) stored.catch(stop);
+    const stored = takeRest(form, plan, files).then(() => receipt.complete());
+    if (settings.streaming) stored.catch((error: unknown) => receipt.stop(error));
     else await stored;
     return plan.params;
   } catch (error) {
-    throw stop(error);
+    throw receipt.stop(error);
   }
-}
-
-/** Publishes a request; undefined without subscribers. */
-function observeUpload(req: IncomingMessage): ObservedUpload | undefined {
-  if (!uploadChannel.hasSubscribers) return undefined;
-  const observed = new ObservedUpload(req);
-  uploadChannel.publish(observed);
-  return observed;
 }
 
 /** Resolves when every mapped file has begun to arrive. */
 async function takeMappedFiles(form: Form, plan: UploadPlan<unknown>, files: StoredFiles): Promise<void> {
   while (files.count < plan.targets.size) {
     const part = await form.next();
-    if (part === undefined) throw missingFile(plan, files);
+    if (part === undefined) throw missingFile(plan);
     takePart(part, plan, files);
   }
 }
@@ -156,13 +71,14 @@ async function takeRest(form: Form, plan: UploadPlan<unknown>, files: StoredFile
   await files.stored();
 }
 
-function takePart(part: Part, { targets }: UploadPlan<unknown>, files: StoredFiles): void {
+function takePart(part: Part, { targets, taken }: UploadPlan<unknown>, files: StoredFiles): void {
   const mapped = targets.get(part.name);
   if (part.kind === 'file') {
     // A file that is not in the map, or whose name was already used, is received and discarded.
-    if (mapped === undefined || files.has(part.name)) part.stream.resume();
+    if (mapped === undefined || taken.has(part.name)) part.stream.resume();
     else {
-      const file = files.store(part);
+      const { file } = files.store(part);
+      taken.add(part.name);
       for (const { holder, key } of mapped) holder[key] = file;
     }
   } else if (mapped !== undefined) throw missingFilename(part);
@@ -170,27 +86,20 @@ function takePart(part: Part, { targets }: UploadPlan<unknown>, files: StoredFil
     throw duplicateField(part);
 }
 
-function missingFile({ targets }: UploadPlan<unknown>, files: StoredFiles): HttpError {
-  const name = [...targets.keys()].find((expected) => !files.has(expected));
+function missingFile({ targets, taken }: UploadPlan<unknown>): HttpError {
+  const name = [...targets.keys()].find((expected) => !taken.has(expected));
   return new HttpError(400, `The file ${formatValue(name)} of the "map" is missing`, {
     code: 'FILE_MISSING',
   });
 }
 
-/** The checked `uploads` option, and the state that all requests of one handler share. */
-interface UploadSettings extends WithDefaults<UploadOptions> {
+/** The checked `uploads` option. */
+interface UploadSettings extends ReceiptSettings {
+  readonly maxFiles: number;
+  readonly streaming: boolean;
   /** Maximum number of values in the JSON of `operations`. */
   readonly maxValues: number;
-  readonly budget: SpoolSettings['budget'];
-  readonly deadlines: Deadlines;
-  /** Whether `bodyTimeout` applies to HTTP/1, where the server has a deadline for requests. */
-  readonly limitsHttp1: boolean;
-  readonly createParser: CreateParser;
 }
-
-const MIB = 1024 * 1024;
-/** Milliseconds; the default `requestTimeout` of Node's HTTP/1 servers. */
-const DEFAULT_TIMEOUT = 300_000;
 
 const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   maxFileSize: 'use maxFileBytes',
@@ -200,48 +109,27 @@ const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   memoryTotal: 'use memoryBytes',
 };
 
-const rules: Rules<WithDefaults<UploadOptions>> = {
-  maxFileBytes: bytes(25 * MIB, { from: 0 }),
-  maxFiles: count(20),
-  maxRequestBytes: bytes(0, { from: 0 }),
-  maxFieldBytes: bytes(MIB, { from: 0 }),
-  memoryBytesPerFile: bytes(256 * 1024, { from: 0 }),
-  memoryBytes: bytes(64 * MIB, { from: 0 }),
-  tempDir: rule(tmpdir(), isString, 'the path of a directory'),
-  bodyTimeout: duration(DEFAULT_TIMEOUT),
-  streaming: flag(false),
-  accept: rule<(file: UploadedFileInfo) => boolean>(() => true, isFunction, 'a function of the file'),
-};
+const RULES: Rules<WithDefaults<UploadOptions>> = { ...RECEIPT_RULES, streaming: flag(false) };
+
+/** `operations`, `map`, and a few parts that are ignored. */
+const MAX_FIELDS = 10;
 
 /** Checks the `uploads` option and adds defaults, once per handler. */
-export function resolveUploadOptions(options: unknown, maxValues: number): UploadSettings {
-  const settings = resolveOptions(UPLOAD_OPTIONS, options, rules, REPLACED_OPTIONS);
-  const given: UploadOptions = options ?? {};
-  if (given.maxRequestBytes === undefined) {
-    settings.maxRequestBytes = Math.max(100 * MIB, settings.maxFileBytes + 2 * MIB);
-  }
-  if (given.tempDir !== undefined) checkDirectory(given.tempDir);
-  const { memoryBytes } = settings;
-  const budget = { left: memoryBytes };
-  const read = () => ({ bytes: memoryBytes - budget.left, maxBytes: memoryBytes });
-  registerGauge(budget, { kind: 'uploads', read });
-  return {
-    ...settings,
-    maxValues,
-    budget,
-    deadlines: createDeadlines(settings.bodyTimeout),
-    limitsHttp1: given.bodyTimeout !== undefined,
-    createParser: createMulterParser(settings),
-  };
+export function resolveUploadOptions(given: unknown, maxValues: number): UploadSettings {
+  const options = resolveOptions(UPLOAD_OPTIONS, given, RULES, REPLACED_OPTIONS);
+  const { streaming, maxFiles } = options;
+  const settings = receiptSettings(
+    UPLOAD_OPTIONS,
+    given ?? {},
+    { ...options, maxFields: MAX_FIELDS },
+    readerError,
+  );
+  return { ...settings, streaming, maxFiles, maxValues };
 }
 
-/** Checks that a path is a writable directory. The trailing slash makes the check fail for a file. */
-function checkDirectory(path: string): void {
-  try {
-    accessSync(`${path}/`, constants.W_OK | constants.X_OK);
-  } catch {
-    throw wrongOption(UPLOAD_OPTIONS, 'tempDir', path, 'a writable directory');
-  }
+/** With the option `streaming`, a file may be refused while resolvers read it. */
+function readerError({ message, code, status }: HttpError): GraphQLError {
+  return new GraphQLError(message, { extensions: { code, http: { status } } });
 }
 
 /** A member of the operations that a file is assigned to. */
@@ -256,6 +144,8 @@ interface UploadPlan<Params> {
   readonly params: Params;
   /** The places of each expected file, by the name of its part. */
   readonly targets: ReadonlyMap<string, readonly MapTarget[]>;
+  /** The names of the files that have begun to arrive. */
+  readonly taken: Set<string>;
 }
 
 type UploadMap = Record<string, string[]>;
@@ -298,7 +188,7 @@ async function readPlan<Params>(
       map = readMap(part.value, limits.maxFiles);
     }
     if (read === undefined || map === undefined) continue;
-    return { params: read.params, targets: reserveTargets(read.operations, map) };
+    return { params: read.params, targets: reserveTargets(read.operations, map), taken: new Set() };
   }
 }
 
@@ -333,7 +223,7 @@ function readMap(text: string, maxFiles: number): UploadMap {
   if (!isObject(map)) throw badMap('must be a JSON object');
   const lists = Object.values(map as Record<string, unknown>);
   if (!lists.every(isListOf(isString))) throw badMap('must have a list of paths for each file');
-  if (lists.length > maxFiles) throw tooManyFiles(maxFiles);
+  if (lists.length > maxFiles) throw tooManyFiles(maxFiles, UPLOAD_OPTIONS);
   const paths = (lists as string[][]).reduce((sum, list) => sum + list.length, 0);
   if (paths > maxFiles * PATHS_PER_FILE) {
     const limit = `${maxFiles * PATHS_PER_FILE} paths, ${PATHS_PER_FILE} for each file${byOption('uploads.maxFiles')}`;

@@ -9,13 +9,16 @@ export interface SpoolSettings {
   readonly memoryBytesPerFile: number;
   /** The bytes of memory that all requests of one handler may still use. */
   readonly budget: { left: number };
-  readonly tempDir: string;
+  /** Undefined: files are never written to disk. */
+  readonly tempDir: string | undefined;
 }
 
 /** With more unwritten bytes than this, `write` returns false and the sender should wait. */
 const HIGH_WATER = 512 * 1024;
 /** The maximum number of chunks in memory, because Buffers of single bytes take more memory than their bytes. */
 const MAX_CHUNKS = 256;
+/** Bytes of a chunk, on average, below which chunks that stay in memory are joined. */
+const SMALL_CHUNK = 4096;
 
 /**
  * The bytes of one file: in memory up to a limit, then in an unlinked temporary file. Any number of readers can read at any
@@ -125,9 +128,13 @@ export class Spool {
   }
 
   #fitsInMemory(bytes: number): boolean {
-    const { memoryBytesPerFile, budget } = this.#settings;
-    if (this.size > memoryBytesPerFile || this.#chunks.length > MAX_CHUNKS || bytes > budget.left)
-      return false;
+    const { memoryBytesPerFile, budget, tempDir } = this.#settings;
+    if (this.size > memoryBytesPerFile || bytes > budget.left) return false;
+    if (this.#chunks.length > MAX_CHUNKS) {
+      if (tempDir !== undefined) return false;
+      // Large chunks cost no more than their bytes.
+      if (this.size < this.#chunks.length * SMALL_CHUNK) this.#chunks = [Buffer.concat(this.#chunks)];
+    }
     budget.left -= bytes;
     this.#reserved += bytes;
     return true;
@@ -146,9 +153,14 @@ export class Spool {
   }
 
   #spill(): void {
+    const { tempDir } = this.#settings;
+    if (tempDir === undefined) {
+      this.fail(noMemory());
+      return;
+    }
     this.#state = 'opening';
     this.#busy++;
-    openUnlinkedTempFile(this.#settings.tempDir, (error, fd) => {
+    openUnlinkedTempFile(tempDir, (error, fd) => {
       this.#busy--;
       if (error === null) {
         this.#fd = fd;
@@ -207,6 +219,8 @@ export class Spool {
   }
 }
 
+const noMemory = (): Error =>
+  Object.assign(new Error('The memory for uploads is used up (option "memoryBytes")'), { code: 'ENOMEM' });
 const truncated = (): Error => new Error('The temporary file is shorter than what was written to it');
 
 const CHUNK = 64 * 1024;
@@ -262,13 +276,13 @@ export function readSpool(
   return reader;
 }
 
-/** Reads the whole content into new memory. */
-export async function readAll(spool: Spool): Promise<ArrayBuffer> {
-  while (!spool.complete && spool.error === undefined) {
+/** Reads the content, or its first bytes, into new memory. */
+export async function readAll(spool: Spool, most: number = Number.POSITIVE_INFINITY): Promise<ArrayBuffer> {
+  while (!spool.complete && spool.error === undefined && spool.size < most) {
     await new Promise<void>((resolve) => spool.wait(resolve));
   }
   if (spool.error !== undefined) throw spool.error;
-  const all = Buffer.allocUnsafeSlow(spool.size);
+  const all = Buffer.allocUnsafeSlow(Math.min(spool.size, most));
   for (let position = 0; position < all.length; ) {
     const piece = spool.peek(position);
     position += piece === undefined ? await readOnce(spool, position, all) : piece.copy(all, position);

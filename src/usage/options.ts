@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RedisSource } from '../../types/redis.ts';
 import type { SchemaUsage, UsageReport } from '../../types/usage.ts';
+import type { Extension } from '../core/extension.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
 import {
   assertSync,
@@ -54,19 +55,32 @@ const rules: Rules<UsageSettings> = {
 const WARNINGS = { owner: 'graphqlHTTP', type: 'UsageWarning', code: 'ESPALIER_USAGE' };
 
 /**
- * Creates the recorder of the option `usage`.
+ * Creates the extension of the option `usage`, which counts the operations that the others admit.
  *
  * @throws TypeError (code `ERR_OPTION`).
  */
-export function createUsage(given: unknown): UsageRecorder {
+export function createUsage(given: unknown): Extension {
+  if (given === undefined) return {};
   const settings = resolveOptions(USAGE_OPTIONS, given, rules);
   const warn = createWarningLog(WARNINGS);
-  return new UsageRecorder({
+  const recorder = new UsageRecorder({
     ...settings,
     target: targetOf(settings),
     clientOf: settings.client === undefined ? readClient : readerOf(settings.client),
     report: (error) => warn(new Error(`the usage was not written, and is written later: ${error.message}`)),
   });
+  return {
+    readsSource: true,
+    handler: { usage: recorder },
+    onSocket: (websocket, connectionParams) => recorder.open(websocket, connectionParams),
+    prepare: (prepared) => ({
+      admit({ variableValues, source, observed }) {
+        const client = recorder.count(prepared, variableValues, source);
+        if (observed !== undefined) observed.client = client;
+        return undefined;
+      },
+    }),
+  };
 }
 
 function targetOf({ file, redis, prefix, write, days }: UsageSettings): UsageTarget {

@@ -29,7 +29,7 @@ import {
 } from './random-case.ts';
 import { GRAPHQL, scopesOf, serveInTurn } from './service.ts';
 
-const SCHEMAS = TEST_ALL ? 50 : 8;
+const SCHEMAS = TEST_ALL ? 20 : 5;
 const DOCUMENTS = 2;
 const CALLERS = 2;
 /** The seeds count from here. */

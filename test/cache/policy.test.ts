@@ -464,7 +464,7 @@ describe.each(ENGINES)('with the engine %s', (_name, engine) => {
     const query = `query (${names.map((name) => `$${name}: Boolean!`)}) { a ${names.map((name) => `${name}: b @include(if: $${name})`).join(' ')} }`;
     const variablesOf = (bits: number): object =>
       Object.fromEntries(names.map((name, index) => [name, ((bits >> index) & 1) === 1]));
-    for (let bits = 127; bits > 0; bits--) {
+    for (let bits = 127; bits > 63; bits--) {
       expect(await cacheControlOf(app, query, variablesOf(bits))).toBe('public, max-age=5');
     }
     // The combination 65 and later ones have the policy of all fields.

@@ -6,6 +6,7 @@ import { resolveHttpOptions } from '../../src/graphql/options.ts';
 import { connectionRules, resolveLimits, upgradeRules } from '../../src/live/options.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
 import { resolveUploadOptions } from '../../src/uploads/receive.ts';
+import { resolveFormOptions } from '../../src/uploads/receive-files.ts';
 import { pages, root } from '../snippets.ts';
 
 const read = (name: string): string => readFileSync(join(root, name), 'utf8');
@@ -33,6 +34,9 @@ const PAGES: Record<string, string> = {
 /** The page of an interface whose options are not on the page of its module. */
 const PAGES_OF_OWNERS: Record<string, string> = {
   PagesOptions: 'pages',
+  ReceiveFilesOptions: 'receive-files',
+  SignedOptions: 'user-files',
+  SignUrlOptions: 'user-files',
   KeepOptions: 'deployments',
   PagePolicyOptions: 'pages',
   PersistedQueryOptions: 'documents',
@@ -83,6 +87,7 @@ const DEFAULTS: Record<string, object> = {
   BudgetOptions: {},
   EventStreamOptions: { ...resolveHttpOptions(undefined).eventStreams },
   caching: { ...resolveCacheControl(true) },
+  ReceiveFilesOptions: { ...resolveFormOptions(undefined), maxFields: 100, maxFieldBytes: 65_536 },
   uploads: { ...resolveUploadOptions(undefined, 1), tempDir: undefined },
   SubscriptionLimits: { ...resolveLimits(undefined) },
   subscriptions: Object.fromEntries(subscriptionRules.map(([name, { fallback }]) => [name, fallback])),

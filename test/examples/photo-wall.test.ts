@@ -71,9 +71,29 @@ describe('the server of the photo wall', () => {
     expect(Object.fromEntries(response.headers)).toMatchObject({
       'content-type': 'image/png',
       'cache-control': 'public, max-age=31536000, immutable',
-      'content-security-policy': "default-src 'none'; sandbox",
+      'content-security-policy': "sandbox; default-src 'none'",
       'x-content-type-options': 'nosniff',
     });
+  });
+
+  it('the photo wall takes a picture from a plain form, and gives out downloads by links that end', async () => {
+    const form = new FormData();
+    form.set('photo', new Blob([new Uint8Array(picture)]), 'by form.png');
+    const added = await fetch(`${wall.url}/photos`, { method: 'POST', body: form, redirect: 'manual' });
+    expect([added.status, added.headers.get('location')]).toEqual([
+      303,
+      expect.stringMatching(/^\/uploads\/\S+\.png$/),
+    ]);
+    form.set('photo', new Blob(['<script>']), 'by form.png');
+    expect((await fetch(`${wall.url}/photos`, { method: 'POST', body: form })).status).toBe(415);
+    const response = await fetch(`${wall.url}/graphql?query={photos(first:1){title,download}}`);
+    const { data } = (await response.json()) as { data: { photos: { title: string; download: string }[] } };
+    expect(data.photos[0]?.title).toBe('By form');
+    const link = wall.url + data.photos[0]?.download;
+    const download = await fetch(link);
+    expect(download.headers.get('content-disposition')).toBe('attachment');
+    expect(Buffer.from(await download.arrayBuffer()).equals(picture)).toBe(true);
+    expect((await fetch(link.replace(/\?.*/, ''))).status).toBe(403);
   });
 
   it.each([

@@ -338,12 +338,21 @@ describe('the GraphiQL page', () => {
       const { stdout } = await execute('sh', ['-c', runnable], { maxBuffer: 2 ** 22 });
       expect(JSON.parse(stdout).data.send).toContain('in-chromium.test.ts: import');
 
+      await page.evaluate(() => {
+        const seen = new MutationObserver((records) => {
+          const added = records.flatMap(({ addedNodes }) => [...addedNodes]);
+          if (added.some((node) => node.nodeName === 'PROGRESS')) document.body.dataset['progress'] = 'shown';
+        });
+        seen.observe(document.body, { childList: true });
+      });
       // A required file is missing: the dialog stays open.
       await dialog.getByRole('button', { name: 'Send' }).click();
       await dialog.getByLabel('$file', { exact: true }).setInputFiles(file('a'));
       await dialog.getByLabel('$files').setInputFiles([file('b'), file('c')]);
       await dialog.getByRole('button', { name: 'Send' }).click();
       await response.getByText('a: A, b: B, c: C').waitFor();
+      expect(await page.locator('body').getAttribute('data-progress')).toBe('shown');
+      expect(await page.locator('progress').count()).toBe(0);
 
       await run.click();
       await dialog.getByRole('button', { name: 'Cancel' }).click();

@@ -1,12 +1,12 @@
 /** @tags node graphql */
-import { once } from 'node:events';
 import { createServer, METHODS } from 'node:http';
 import { createServer as createHttp2 } from 'node:http2';
-import type { AddressInfo, Server } from 'node:net';
+import type { Server } from 'node:net';
 import { type GraphQLOptions, graphqlHTTP, Method } from '../../middleware/index.ts';
 import { schemaOf } from '../cache/service.ts';
 import { requestHttp1, requestHttp2, serving } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
+import { listen } from '../kit.ts';
 
 let writes = 0;
 const schema = schemaOf(
@@ -184,16 +184,12 @@ describe('under node:http', () => {
   it('Node parses QUERY', () => expect(METHODS).toContain('QUERY'));
 
   it('fetch sends QUERY requests', async () => {
-    const server = createServer(graphqlHTTP(schema, { httpCache: true })).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const { url } = await listen(createServer(graphqlHTTP(schema, { httpCache: true })), '/');
     const response = await fetch(url, { method: 'QUERY', headers: JSON_TYPE, body: body('{ hello }') });
     expect(await response.json()).toEqual({ data: { hello: 'hello world' } });
     const tag = String(response.headers.get('etag'));
     const headers = { ...JSON_TYPE, 'if-none-match': tag };
     expect((await fetch(url, { method: 'QUERY', headers, body: body('{ hello }') })).status).toBe(304);
-    server.close();
-    server.closeAllConnections();
   });
 });
 

@@ -1,7 +1,5 @@
 /** @tags node graphql engine */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
@@ -9,7 +7,7 @@ import { inject } from '../../middleware/testing.ts';
 import type { ObservedOperation } from '../../src/execution/observed.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import { incrementalSchema, V17 } from '../graphql/incremental-schema.ts';
-import { atEnd } from '../kit.ts';
+import { atEnd, listen } from '../kit.ts';
 import { until } from '../until.ts';
 import { listen as listenForSockets, MODERN, ready } from './client.ts';
 import { open, serve } from './serve-streams.ts';
@@ -105,11 +103,8 @@ describe('the diagnostics channels of streams', () => {
     it('the channels report a deferred response with the number of its payloads', async () => {
       const { schema, calls } = incrementalSchema();
       const handler = graphqlHTTP(schema, { graphiql: false });
-      const server = createServer((req, res) => handler(req, res)).listen(0, '127.0.0.1');
-      atEnd(() => void server.close());
-      await until(() => server.listening);
+      const { url } = await listen((req, res) => handler(req, res), '/graphql');
       calls.release();
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
       const query = '{ hello ... @defer { slow } }';
       const reading = await open(url, { params: { query }, headers: { accept: 'application/jsonl' } });
       await until(() => reading.ended);

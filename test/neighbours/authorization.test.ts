@@ -21,7 +21,8 @@ import { type Choices, hash, readChoices } from '../engine/choices.ts';
 
 jest.setTimeout(300_000);
 
-const SCHEMAS = 50;
+/** The oracle alone judges many more in auth/differential.test.ts. */
+const SCHEMAS = 20;
 const DOCUMENTS = 3;
 const CALLERS = 4;
 /** The seeds count from here. */

@@ -247,6 +247,26 @@ const CASES: Record<string, { sendRequest: ExchangeRequest; expected: unknown }[
       expected: [200, { data: { store: 'guest: note.txt: some text' } }],
     },
   ],
+  multer: [
+    {
+      sendRequest: async (origin) => {
+        const body = new FormData();
+        body.set('title', 'Note');
+        body.set('note', new Blob(['some text'], { type: 'text/plain' }), 'note.txt');
+        const response = await fetch(`${origin}/notes`, { method: 'POST', body });
+        return [response.status, await response.json()];
+      },
+      expected: [200, { title: 'Note', name: 'note.txt', size: 9, text: 'some text' }],
+    },
+    {
+      sendRequest: async (origin) => {
+        const body = new FormData();
+        body.set('title', 'Note');
+        return (await fetch(`${origin}/notes`, { method: 'POST', body })).status;
+      },
+      expected: 400,
+    },
+  ],
   'graphql-ws': [
     { sendRequest: subscribe({ token: 'secret' }), expected: counted('Ada') },
     { sendRequest: refused({ token: 'wrong' }), expected: 4403 },

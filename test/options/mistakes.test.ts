@@ -14,9 +14,10 @@ import { presence } from '../../middleware/presence.ts';
 import { createPubSub, filter, latest, map, merge } from '../../middleware/pubsub.ts';
 import { createServer } from '../../middleware/server.ts';
 import { memoryFiles } from '../../middleware/sources.ts';
-import { staticFiles } from '../../middleware/static.ts';
+import { signUrl, staticFiles } from '../../middleware/static.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { inject, subscribe } from '../../middleware/testing.ts';
+import { receiveFiles } from '../../middleware/uploads.ts';
 import { REPLACED_OPTIONS } from '../../src/graphql/options.ts';
 import { REPLACED_OPTIONS as REPLACED_SOCKET_OPTIONS } from '../../src/live/options.ts';
 import { makeFolder } from '../kit.ts';
@@ -225,6 +226,62 @@ const FAMILIES = {
       { sse: true },
     ),
     ...api({ validate: empty }, { parse: empty }, { responseCaching: true }),
+  ],
+  'the options of receiveFiles, files of users and signed links': [
+    ...each(receiveFiles, { files: 1 }, { files: { photo: '1' } }, { file: 1 }, { maxFields: -1 }),
+    ...each(
+      receiveFiles,
+      { storage: 'disk' },
+      { discard: () => {} },
+      { discard: () => {}, storage: 'spool' },
+    ),
+    ...each(
+      receiveFiles,
+      { accept: [] },
+      { accept: ['text/csv'] },
+      { accept: ['*/*'] },
+      { accept: 'image/*' },
+    ),
+    ...each(
+      receiveFiles,
+      { dest: 'uploads/' },
+      { limits: {} },
+      { fileFilter: () => {} },
+      { streaming: true },
+    ),
+    ...each(receiveFiles, { tempDir: '/none' }, { maxFileSize: 1 }, { onRefused: true }, null, 5),
+    ...each(
+      (options: object) => staticFiles(folder, { untrusted: true, ...options }),
+      { html: true },
+      { listing: true },
+      { fallback: 'index.html' },
+      { untrusted: 'yes' },
+    ),
+    ...each(
+      (signed: never) => staticFiles(folder, { signed }),
+      true,
+      {},
+      { keys: 'short' },
+      { keys: [] },
+      { key: 'x'.repeat(32) },
+    ),
+    ...each(
+      (path: string, more: object) => signUrl(path, { keys: 'x'.repeat(32), expiresIn: '1m', ...more }),
+      'a.txt',
+      '/../a.txt',
+      '/a//b',
+      '/a\\b',
+      5,
+    ),
+    ...each(
+      (more: object) => signUrl('/a.txt', { keys: 'x'.repeat(32), expiresIn: '1m', ...more }),
+      { expiresIn: 0 },
+      { expiresIn: 'soon' },
+      { expiresIn: undefined },
+      { keys: undefined },
+      { method: 'POST' },
+      { ip: 5 },
+    ),
   ],
   'the options uploads, graphiql, documents and cursors': [
     ...uploads(true, false, { maxFileBytes: '5 megabytes' }, { maxFileBytes: -1 }, { maxFileBytes: 1.5 }),

@@ -11,6 +11,7 @@ const SUBPATHS = [
   'server',
   'pubsub',
   'sources',
+  'uploads',
   'testing',
   'otel',
   'inspect',
@@ -33,6 +34,7 @@ const BUDGETS = {
   server: 128,
   pubsub: 232,
   sources: 360,
+  uploads: 160,
   testing: 150,
   otel: 128,
   inspect: 132,
@@ -138,7 +140,7 @@ describe('the tarball', () => {
         [...importsOf(`${name}.${extension}`)].filter((specifier) => !specifier.startsWith('node:'));
       for (const name of ['index', 'graphql', 'subscriptions'])
         expect([name, packagesOf(name)]).toEqual([name, ['graphql']]);
-      for (const name of ['static', 'server', 'pubsub', 'testing', 'otel', 'inspect', 'postgres'])
+      for (const name of ['static', 'server', 'pubsub', 'testing', 'otel', 'inspect', 'postgres', 'uploads'])
         expect([name, packagesOf(name)]).toEqual([name, []]);
     },
   );
@@ -179,6 +181,7 @@ describe('the modules that are loaded before their first use', () => {
   it.each([
     ['static', ['lib/http.mjs', 'lib/packages.mjs', 'lib/static.mjs', 'static.mjs']],
     ['server', ['lib/http.mjs', 'lib/packages.mjs', 'lib/server.mjs', 'server.mjs']],
+    ['uploads', ['lib/http.mjs', 'lib/packages.mjs', 'lib/uploads.mjs', 'uploads.mjs']],
     ['inspect', ['inspect.mjs', 'lib/http.mjs', 'lib/packages.mjs']],
   ])('espalier/%s loads few files and no package when it is imported', (entry, files) => {
     expect([...importedBy(`${entry}.mjs`)].sort()).toEqual(files);

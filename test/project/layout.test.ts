@@ -1,8 +1,7 @@
 /** @tags once */
 import { spawnSync } from 'node:child_process';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { makeFolder } from '../kit.ts';
-import { TEST_ALL } from '../test-all.ts';
 
 const LAYOUT = resolve(__dirname, '../../scripts/check-layout.mjs');
 const EXPORTS = resolve(__dirname, '../../scripts/check-exports.mjs');
@@ -12,39 +11,19 @@ interface Checked {
   lines: string[];
 }
 
-/** Checks the layout of the repository, or of a tree of files. */
-const check = (tree?: Record<string, string>): Checked => run(LAYOUT, tree);
+/** Checks the layout of a tree of files. That of the repository is checked by `npm run check`. */
+const check = (tree: Record<string, string>): Checked => run(LAYOUT, tree);
 
 /** Runs a checker; returns its exit code and the lines that it prints. */
-function run(script: string, tree?: Record<string, string>): Checked {
-  const roots = tree === undefined ? [] : [makeFolder(tree)];
-  const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...roots], { encoding: 'utf8' });
+function run(script: string, tree: Record<string, string>): Checked {
+  const args = [script, makeFolder(tree)];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
   return { status, lines: `${stdout}${stderr}`.trim().split('\n') };
 }
 
 const repeat = (count: number, line: string): string => `${line}\n`.repeat(count);
 
 describe('the layout of the sources', () => {
-  it('check-layout finds no violation of the layout in this repository', () => {
-    expect(check()).toEqual({
-      status: 0,
-      lines: [expect.stringMatching(/^Layout: \d{3} modules, no violation$/)],
-    });
-  });
-
-  // The build of npm test emits the declarations with the same settings.
-  if (TEST_ALL) {
-    it('tsc accepts the declarations of the sources with isolatedDeclarations', () => {
-      const root = resolve(__dirname, '../..');
-      const tsc = join(root, 'node_modules/typescript/bin/tsc');
-      const { status, stdout } = spawnSync(process.execPath, [tsc, '--noEmit'], {
-        cwd: root,
-        encoding: 'utf8',
-      });
-      expect([stdout, status]).toEqual(['', 0]);
-    });
-  }
-
   it('check-layout accepts values of lower folders, types of any, and packages of Node and npm', () => {
     const tree = {
       'middleware/static.ts': "export { serve } from '../src/static/handler.ts';\n",
@@ -189,10 +168,6 @@ describe('the layout of the sources', () => {
 });
 
 describe('the exports of the sources', () => {
-  it('check-exports finds an importer of each export in this repository', () => {
-    expect(run(EXPORTS)).toEqual({ status: 0, lines: ['Exports: all are imported'] });
-  });
-
   const exporter = { 'src/http/a.ts': 'export const a = 1;\nexport interface B {}\nexport type C = B;\n' };
 
   it.each<[string, Record<string, string>, string[]]>([

@@ -1,4 +1,4 @@
-/** @tags once */
+/** @tags once slow */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

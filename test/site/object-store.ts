@@ -1,8 +1,7 @@
 import { createHash, createHmac } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
+import { listen } from '../kit.ts';
 
 const SECRET = 'secret';
 
@@ -19,30 +18,18 @@ export interface ObjectStore {
   /** Multipart uploads that are neither complete nor aborted. */
   readonly open: Map<string, Map<number, Buffer>>;
   readonly aborted: string[];
-  close(): Promise<void>;
 }
 
 /** A server for the part of the S3 API that the AWS SDK uses for uploads. It checks signatures in URLs. */
 export async function startObjectStore(): Promise<ObjectStore> {
-  const store = { objects: new Map(), open: new Map(), aborted: [] } as Pick<
-    ObjectStore,
-    'objects' | 'open' | 'aborted'
-  >;
-  const server = createServer((req, res) => {
+  const store: Store = { objects: new Map(), open: new Map(), aborted: [] };
+  const { url } = await listen((req, res) => {
     respond(store, req, res).catch((error) => res.destroy(error));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  return {
-    ...store,
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async close() {
-      server.closeAllConnections();
-      await new Promise((done) => server.close(done));
-    },
-  };
+  return { ...store, url };
 }
 
-type Store = Pick<ObjectStore, 'objects' | 'open' | 'aborted'>;
+type Store = Omit<ObjectStore, 'url'>;
 
 async function respond(store: Store, req: IncomingMessage, res: ServerResponse): Promise<void> {
   const url = new URL(req.url as string, `http://${req.headers.host}`);

@@ -2,13 +2,12 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { attachSubscriptions, graphqlHTTP } from 'espalier';
 import express from 'express';
 import { buildSchema } from 'graphql';
 import WebSocket from 'ws';
+import { atEnd, listen } from '../kit.ts';
 import { freePort } from '../programs.ts';
 import { root, type Snippet, snippets } from '../snippets.ts';
 import { credentials, type ObjectStore, startObjectStore } from './object-store.ts';
@@ -101,9 +100,7 @@ it('every TypeScript snippet of the site compiles', () => {
 });
 
 describe('docs/clients.md', () => {
-  let server: Server;
   let port: number;
-  let close: () => Promise<unknown>;
 
   beforeAll(async () => {
     const schema = buildSchema(
@@ -116,16 +113,10 @@ describe('docs/clients.md', () => {
       },
     };
     const graphql = graphqlHTTP(schema, { rootValue });
-    server = express().use('/graphql', graphql).listen(0);
-    const subscriptions = attachSubscriptions(server, graphql);
-    await once(server, 'listening');
-    port = (server.address() as AddressInfo).port;
-    close = () => subscriptions.close();
-  });
-  afterAll(async () => {
-    await close();
-    server.closeAllConnections();
-    server.close();
+    const listening = await listen(express().use('/graphql', graphql));
+    const subscriptions = attachSubscriptions(listening.server, graphql);
+    atEnd(() => subscriptions.close());
+    port = listening.port;
   });
 
   it.each(of('clients').map((snippet) => [snippet.name, snippet] as const))(
@@ -152,7 +143,6 @@ describe('docs/object-storage.md', () => {
     store = await startObjectStore();
     env = { ...credentials, S3_ENDPOINT: store.url, S3_BUCKET: 'files' };
   });
-  afterEach(() => store.close());
 
   async function upload(port: number, content: Buffer, type: string): Promise<unknown> {
     const body = new FormData();

@@ -373,6 +373,31 @@ describe('multipartUploadsEnabled', () => {
 });
 
 describe('the accept option', () => {
+  it('a list of types in uploads.accept checks the first bytes of files, not what the client declares', async () => {
+    const seen: Seen = [];
+    const uploads: UploadOptions = { accept: ['image/png', 'audio/*'] };
+    await using server = await startServer(graphqlHTTP(createSchema(seen), { uploads }));
+    const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
+    const typed = (body: string | Buffer): Part[] => [
+      operations(one),
+      map({ 0: ['variables.file'] }),
+      { name: '0', filename: 'a.png', type: 'image/png', body },
+    ];
+    for (const [body, found] of [
+      ['<script>', 'no known type'],
+      ['%PDF-1.7', 'the type "application/pdf"'],
+    ] as const) {
+      const { status, json } = await post(server.url, typed(body));
+      expect([status, json.errors[0].extensions.code]).toEqual([415, 'FILE_NOT_ACCEPTED']);
+      expect(json.errors[0].message).toBe(
+        `The file "a.png" (part "0") has ${found} by its first bytes; accepted: image/png, audio/* (option "uploads.accept")`,
+      );
+    }
+    expect(seen).toEqual([]);
+    expect((await post(server.url, typed(png))).status).toBe(200);
+    expect((await post(server.url, typed('fLaC'))).status).toBe(200);
+  });
+
   it('the option uploads.accept refuses a file before its content is received', async () => {
     const seen: Seen = [];
     const accept: UploadOptions['accept'] = ({ mimetype }) => mimetype.startsWith('image/');

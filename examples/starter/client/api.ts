@@ -20,13 +20,15 @@ export async function loadMessages(): Promise<readonly Message[]> {
   return messages;
 }
 
-export async function addMessage(form: FormData): Promise<void> {
+export async function addMessage(form: FormData, onProgress: (part: number) => void): Promise<void> {
   const picture = form.get('picture');
   const variables = { name: form.get('name'), text: form.get('text'), picture: null };
   const query = `mutation ($name: String!, $text: String!, $picture: Upload) {
     addMessage(name: $name, text: $text, picture: $picture) { id }
   }`;
-  await send({ query, variables }, picture instanceof File && picture.size > 0 ? picture : undefined);
+  const operation = { query, variables };
+  if (picture instanceof File && picture.size > 0) await sendFile(operation, picture, onProgress);
+  else await send(operation);
 }
 
 /** Calls `onMessage` for each new message. Calls `onConnected` again after each interruption. */
@@ -48,18 +50,38 @@ export function watchMessages(onMessage: (message: Message) => void, onConnected
   );
 }
 
-/** Sends an operation; with a file, by the GraphQL multipart request specification. */
-async function send<Data>(operation: object, picture?: File): Promise<Data> {
+async function send<Data>(operation: object): Promise<Data> {
+  const response = await fetch('/graphql', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(operation),
+  });
+  return dataOf<Data>(await response.json());
+}
+
+/** Sends an operation by the GraphQL multipart request specification. XMLHttpRequest tells how much has been sent. */
+function sendFile(operation: object, picture: File, onProgress: (part: number) => void): Promise<unknown> {
   const form = new FormData();
   form.set('operations', JSON.stringify(operation));
   form.set('map', JSON.stringify({ 0: ['variables.picture'] }));
-  if (picture !== undefined) form.set('0', picture);
-  const response = await fetch('/graphql', {
-    method: 'POST',
-    headers: picture === undefined ? { 'content-type': 'application/json' } : {},
-    body: picture === undefined ? JSON.stringify(operation) : form,
+  form.set('0', picture);
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.upload.onprogress = ({ loaded, total }) => onProgress(loaded / total);
+    request.onload = () => {
+      try {
+        resolve(dataOf(JSON.parse(request.responseText)));
+      } catch (error) {
+        reject(error);
+      }
+    };
+    request.onerror = () => reject(new Error('The connection was lost'));
+    request.open('POST', '/graphql');
+    request.send(form);
   });
-  const { data, errors }: Result = await response.json();
+}
+
+function dataOf<Data>({ data, errors }: Result): Data {
   if (errors !== undefined) throw new Error(errors.map(({ message }) => message).join('\n'));
   return data as Data;
 }

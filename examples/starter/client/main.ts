@@ -18,7 +18,9 @@ async function submit(): Promise<void> {
   button.disabled = true;
   button.textContent = 'Sending';
   try {
-    await addMessage(new FormData(form));
+    await addMessage(new FormData(form), (part) => {
+      button.textContent = `Sending ${Math.floor(part * 100)} %`;
+    });
     form.reset();
   } catch (error) {
     alert.textContent = messageOf(error);

@@ -40,8 +40,8 @@ export function createApi({ dataDir, clientDir, redisUrl }: Settings) {
   // The process accepts requests: a load balancer sends none while this fails.
   app.get('/health/ready', server.readiness);
   app.use('/graphql', handler);
-  // The name of a picture is random, so another picture never has its URL.
-  app.use('/pictures', staticFiles(pictures, { maxAge: '1y', immutable: true }));
+  // Nothing that users upload may run. The name of a picture is random, so another picture never has its URL.
+  app.use('/pictures', staticFiles(pictures, { untrusted: true, maxAge: '1y', immutable: true }));
   // Tools for agents: npm install @modelcontextprotocol/server, set the option documents of graphqlHTTP, then
   // app.use('/mcp', mcp(handler)) with mcp of espalier/mcp.
   if (clientDir !== undefined) {

@@ -27,14 +27,27 @@ export async function sendOverHttp(
   return run?.count('part', results) ?? results;
 }
 
-/** Sends a form of the GraphQL multipart request specification. */
-export async function sendForm(body: FormData, headers: Record<string, string>): Promise<ExecutionResult> {
+/** Sends a form of the GraphQL multipart request specification, and tells which part of it has been sent. */
+export async function sendForm(
+  body: FormData,
+  headers: Record<string, string>,
+  onProgress: (part: number) => void,
+): Promise<ExecutionResult> {
   const run = startRun();
-  // The header makes browsers send a preflight request, which servers with CSRF protection require.
-  const response = await send({
-    method: 'POST',
-    headers: { accept: SINGLE, 'graphql-require-preflight': 'true', ...headers },
-    body,
+  const response = await new Promise<Response | undefined>((resolve) => {
+    const request = new XMLHttpRequest();
+    request.upload.addEventListener('progress', ({ loaded, total }) => onProgress(loaded / total));
+    request.addEventListener('load', () => {
+      const { status, statusText, responseText } = request;
+      const type = request.getResponseHeader('content-type') ?? '';
+      resolve(new Response(responseText || null, { status, statusText, headers: { 'content-type': type } }));
+    });
+    for (const event of ['error', 'abort']) request.addEventListener(event, () => resolve(undefined));
+    request.open('POST', endpoint);
+    // The header makes browsers send a preflight request, which servers with CSRF protection require.
+    const all = { accept: SINGLE, 'graphql-require-preflight': 'true', ...headers };
+    for (const [name, value] of Object.entries(all)) request.setRequestHeader(name, value);
+    request.send(body);
   });
   return response === undefined ? unreachable(run) : readWhole(response, run);
 }

@@ -30,7 +30,16 @@ async function send(
 ): Promise<ExecutionResult> {
   const selected = await selectFiles(uploads, curlCommand(uploads, params));
   if (selected === undefined) return errorResult('The operation was not sent: no files were selected.');
-  return sendForm(form(uploads, params, selected), headers);
+  const bar = element('progress', { className: 'upload-progress' });
+  bar.setAttribute('aria-label', 'Upload');
+  document.body.append(bar);
+  try {
+    return await sendForm(form(uploads, params, selected), headers, (part) => {
+      bar.value = part;
+    });
+  } finally {
+    bar.remove();
+  }
 }
 
 function form(

@@ -2,12 +2,15 @@ import type { ServerResponse } from 'node:http';
 import type { OperationDefinitionNode } from 'graphql';
 import type { CachePolicy } from '../../types/caching.ts';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { Compression } from '../compress/results.ts';
-import type { GraphQLCore } from '../core/core.ts';
-import type { ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
-import type { Execute, HttpCall } from '../graphql/call.ts';
-import type { Exchange, ResultCaching } from '../graphql/request.ts';
+import type { ExtensionParts } from '../core/extension.ts';
+import type {
+  ErrorOrigin,
+  ExecutionInputs,
+  ExecutionOutcome,
+  PreparedOperation,
+} from '../execution/types.ts';
 import type { Coding } from '../http/codings.ts';
+import { type Exchange, isCacheable, type ResultCaching } from '../http/exchange.ts';
 import { GRAPHQL_TYPE } from '../http/negotiation.ts';
 import { isAborted } from '../http/reply.ts';
 import { assertSync, getOrCreate, isListOf, isString, wrongReturnValue } from '../options/rules.ts';
@@ -16,71 +19,93 @@ import { hasCredentials, hasUser } from './credentials.ts';
 import { normalTag } from './invalidations.ts';
 import { createSchemaId, createTargetKey, declaredVariants, KeyPlan } from './key.ts';
 import type { ResponseCacheSettings } from './options.ts';
-import { isCacheable, UNCACHEABLE } from './policy.ts';
+import { type OperationPolicy, UNCACHEABLE } from './policy.ts';
 import { ResponseCache, type StoredResult } from './response-cache.ts';
+import type { GuardedStore } from './store.ts';
 
-/** Creates the function that executes queries through the response cache of a handler. */
-export function createCachedExecution(
-  core: GraphQLCore,
-  settings: ResponseCacheSettings,
-  {
-    execute,
-    compression,
-    vary: baseVary,
-  }: Omit<QueryServices, 'core' | 'settings'> & Pick<CachePlace, 'vary'>,
-): Execute {
-  const { cacheStore } = core;
-  if (cacheStore === undefined) return execute;
-  const cache = new ResponseCache(cacheStore, settings);
-  const services: QueryServices = { core, settings, execute, compression };
-  const schemaIdOf = createSchemaId(core);
-  const targetOf = createTargetKey(core);
+/** The options that caching depends on. */
+export interface CacheOptions {
+  readonly httpCache?: unknown;
+  readonly responseCache?: unknown;
+  readonly documents?: unknown;
+  readonly compression?: CodingChoice | undefined;
+}
+
+/** Chooses the codings of responses. */
+interface CodingChoice {
+  preferred(exchange: Exchange): Coding | undefined;
+  isAllowed(exchange: Exchange, isResult: boolean): boolean;
+}
+
+/** Executes queries through the response cache of a handler. */
+export class CachedQueries {
+  readonly #cache: ResponseCache;
+  readonly #services: QueryServices;
+  readonly #schemaIdOf: ReturnType<typeof createSchemaId>;
+  readonly #targetOf: ReturnType<typeof createTargetKey>;
+  readonly #vary: readonly string[];
   /** By the node of the operation: an observed operation is another object in each request. */
-  const plans = new WeakMap<OperationDefinitionNode, KeyPlan>();
+  readonly #plans = new WeakMap<OperationDefinitionNode, KeyPlan>();
 
-  function planOf(prepared: PreparedOperation): KeyPlan {
+  constructor(
+    settings: ResponseCacheSettings,
+    store: GuardedStore,
+    { options, parts, vary = [] }: CacheParts,
+  ) {
+    this.#cache = new ResponseCache(store, settings);
+    const { compression } = options;
+    this.#services = { settings, compression, reportError: parts.reportError };
+    this.#schemaIdOf = createSchemaId(parts.hasOneSchema);
+    this.#targetOf = createTargetKey(options);
+    this.#vary = vary;
+  }
+
+  execute(query: Query): MaybePromise<ExecutionOutcome> {
+    const { call, exchange } = query;
+    const caching = withOptionTags(this.#services.settings, call.caching, query);
+    // For the headers, also if the result is not stored.
+    if (exchange.batchCost === undefined) exchange.caching = caching;
+    const place = this.#placeOf(query);
+    if (place === undefined) return query.next();
+    return this.#cache.run(new CacheableQuery(this.#services, place, query, caching));
+  }
+
+  #planOf(prepared: PreparedOperation): KeyPlan {
     return getOrCreate(
-      plans,
+      this.#plans,
       prepared.operation,
-      () => new KeyPlan(prepared, schemaIdOf(prepared.visible ?? prepared.schema), baseVary),
+      () => new KeyPlan(prepared, this.#schemaIdOf(prepared.visible ?? prepared.schema), this.#vary),
     );
   }
 
   /** Returns the place of the result in the cache; undefined if the request must not use the cache. */
-  function placeOf(call: HttpCall, prepared: PreparedOperation): CachePlace | undefined {
-    const { exchange, access } = call;
+  #placeOf({ call, prepared, exchange }: Query): CachePlace | undefined {
+    const { access, params } = call;
     // The headers of the response depend on the key also if the result is not stored.
-    const user = userOf(settings, call);
+    const user = userOf(this.#services.settings, exchange, call.contextValue);
     if (call.incremental !== undefined) return undefined;
     const variants = declaredVariants(exchange);
     if (user === undefined || variants === undefined) return undefined;
-    const plan = planOf(prepared);
+    const plan = this.#planOf(prepared);
     const { vary } = plan;
     const key = plan.keyOf({
-      variables: call.params.variables,
-      extensions: call.params.extensions,
+      variables: call.variableValues,
+      extensions: params?.extensions,
       type: (exchange.accepted.type === GRAPHQL_TYPE ? 'g' : 'j') + (prepared.errorMode ?? ''),
       user: access === undefined ? user : `${access.storedKey} ${user}`,
-      target: targetOf(exchange.req) + variants,
+      target: this.#targetOf(exchange.req) + variants,
       headers: exchange.req.headers,
     });
     return key === undefined ? undefined : { key, plan, vary };
   }
-
-  return (call, prepared) => {
-    if (prepared.operation.operation !== 'query') return execute(call, prepared);
-    const { exchange } = call;
-    const caching = withOptionTags(settings, call.caching, call);
-    // For the headers, also if the result is not stored.
-    if (exchange.batchCost === undefined) exchange.caching = caching;
-    const place = placeOf(call, prepared);
-    if (place === undefined) return execute(call, prepared);
-    return cache.run(new CacheableQuery(services, place, { call, prepared, caching }));
-  };
 }
 
 /** The part of the key that separates users; undefined if the request must not use the cache. */
-function userOf({ key }: ResponseCacheSettings, { exchange, contextValue }: HttpCall): string | undefined {
+function userOf(
+  { key }: ResponseCacheSettings,
+  exchange: Exchange,
+  contextValue: unknown,
+): string | undefined {
   const { req, res } = exchange;
   if (key === undefined) return hasCredentials(req, res) ? undefined : '';
   const user = assertSync(key(req, contextValue), CACHE_OPTIONS, 'key') ?? null;
@@ -97,12 +122,18 @@ const LIMITING_HEADERS = ['cache-control', 'set-cookie', 'vary'];
 const limitingHeaders = (res: ServerResponse): string =>
   LIMITING_HEADERS.map((name) => res.getHeader(name)).join('\n');
 
+interface CacheParts {
+  readonly options: CacheOptions;
+  readonly parts: ExtensionParts;
+  /** The request headers that keys contain. */
+  readonly vary: readonly string[] | undefined;
+}
+
 /** The services that the queries of one handler share. */
 interface QueryServices {
-  readonly core: GraphQLCore;
   readonly settings: ResponseCacheSettings;
-  readonly execute: Execute;
-  readonly compression: Compression | undefined;
+  readonly compression: CodingChoice | undefined;
+  readonly reportError: ExtensionParts['reportError'];
 }
 
 interface CachePlace {
@@ -112,11 +143,13 @@ interface CachePlace {
   readonly vary: readonly string[];
 }
 
-/** A query with the caching of its result. */
-interface QueryExecution {
-  readonly call: HttpCall;
+/** A query of an HTTP request, with the function that executes it. */
+interface Query {
+  readonly call: ExecutionInputs;
   readonly prepared: PreparedOperation;
-  readonly caching: ResultCaching | undefined;
+  readonly policy: OperationPolicy;
+  readonly exchange: Exchange;
+  next(): MaybePromise<ExecutionOutcome>;
 }
 
 /** A query of one request whose result may come from the cache. */
@@ -126,17 +159,24 @@ export class CacheableQuery implements CachePlace {
   readonly vary: readonly string[];
   readonly #services: QueryServices;
   readonly #exchange: Exchange;
-  #execution: QueryExecution;
+  readonly #query: Query;
+  #caching: ResultCaching | undefined;
   /** The limiting headers before the execution, in which resolvers may change them. */
   #headers: string | undefined;
 
-  constructor(services: QueryServices, { key, plan, vary }: CachePlace, execution: QueryExecution) {
+  constructor(
+    services: QueryServices,
+    { key, plan, vary }: CachePlace,
+    query: Query,
+    caching: ResultCaching | undefined,
+  ) {
     this.key = key;
     this.plan = plan;
     this.vary = vary;
     this.#services = services;
-    this.#exchange = execution.call.exchange;
-    this.#execution = execution;
+    this.#exchange = query.exchange;
+    this.#query = query;
+    this.#caching = caching;
   }
 
   /** Whether the key identifies the user, so that private results may be stored. */
@@ -158,16 +198,14 @@ export class CacheableQuery implements CachePlace {
   }
 
   execute(): MaybePromise<ExecutionOutcome> {
-    const { call, prepared } = this.#execution;
     this.#headers = limitingHeaders(this.#exchange.res);
-    return this.#services.execute(call, prepared);
+    return this.#query.next();
   }
 
   /** The coding in which the client prefers the result, if it can be sent without a change. */
   get coding(): Coding | undefined {
-    const { batchCost, accepted } = this.#exchange;
-    if (batchCost !== undefined || accepted.type === undefined) return undefined;
-    if (this.#execution.call.isExtended) return undefined;
+    const { batchCost, accepted, isExtended } = this.#exchange;
+    if (batchCost !== undefined || accepted.type === undefined || isExtended) return undefined;
     return this.#services.compression?.preferred(this.#exchange);
   }
 
@@ -182,20 +220,29 @@ export class CacheableQuery implements CachePlace {
 
   /** Executes the query after its request got an expired result. The execution does not depend on the request. */
   refresh(): MaybePromise<ExecutionOutcome> {
-    const { call, prepared } = this.#execution;
-    const { rootValue, contextValue, variableValues, operationName, request, access } = call;
-    const caching = prepared.cachePolicy?.start(variableValues);
-    this.#execution = {
-      ...this.#execution,
-      caching: withOptionTags(this.#services.settings, caching, call),
-    };
-    const origin = { transport: 'http', operationName, request, socket: undefined } as const;
-    return prepared.execute({ rootValue, contextValue, variableValues, origin, caching, access });
+    const { call, prepared, policy } = this.#query;
+    const { rootValue, contextValue, variableValues, access } = call;
+    const caching = policy.start(variableValues, undefined);
+    this.#caching = withOptionTags(this.#services.settings, caching, this.#query);
+    return prepared.execute({
+      rootValue,
+      contextValue,
+      variableValues,
+      origin: this.#origin,
+      caching,
+      access,
+    });
+  }
+
+  /** The origin without the request's end. */
+  get #origin(): ErrorOrigin {
+    const { operationName, req: request } = this.#exchange;
+    return { transport: 'http', operationName, request, socket: undefined };
   }
 
   /** Returns the policy of the result with all its tags, after the execution. */
   policy(): CachePolicy {
-    return this.#execution.caching?.policy() ?? UNCACHEABLE;
+    return this.#caching?.policy() ?? UNCACHEABLE;
   }
 
   /** Uses a stored result for the response, whose headers then have its age. */
@@ -206,7 +253,7 @@ export class CacheableQuery implements CachePlace {
 
   /** Reports an error after the response was sent. */
   report(error: unknown): void {
-    this.#services.core.reportError(error, this.#execution.call.origin);
+    this.#services.reportError(error, this.#origin);
   }
 }
 
@@ -222,7 +269,7 @@ function toTags(returned: unknown): readonly string[] {
 function withOptionTags(
   { tags: tagsOf }: ResponseCacheSettings,
   caching: ResultCaching | undefined,
-  { request, contextValue }: HttpCall,
+  { exchange: { req }, call: { contextValue } }: Pick<Query, 'exchange' | 'call'>,
 ): ResultCaching | undefined {
   if (tagsOf === undefined || caching === undefined) return caching;
   let tags: readonly string[] | undefined;
@@ -230,7 +277,7 @@ function withOptionTags(
     policy() {
       const policy = caching.policy();
       if (!isCacheable(policy)) return policy;
-      tags ??= toTags(tagsOf(request, contextValue));
+      tags ??= toTags(tagsOf(req, contextValue));
       return { ...policy, tags: [...new Set([...policy.tags, ...tags])] };
     },
   };

@@ -1,0 +1,146 @@
+import type { GraphQLSchema, ValidationRule } from 'graphql';
+import type { MaybePromise, OperationTransport } from '../../types/connect.ts';
+import type { GraphQLHandler } from '../../types/graphql.ts';
+import type {
+  Caching,
+  EngineSettings,
+  ErrorOrigin,
+  ExecuteOperation,
+  Guards,
+  MemoryAccount,
+  OperationHooks,
+  PreparedOperation,
+} from '../execution/types.ts';
+import type { Exchange, GraphQLResponse } from '../http/exchange.ts';
+import type { Reply } from '../http/reply.ts';
+import { type OptionScope, settle } from '../options/rules.ts';
+
+/**
+ * A capability that a handler can do without: what it adds to the way of every operation, on all transports. Each member
+ * is optional, and costs nothing if it is absent. The order of a handler's extensions is that of the list that creates
+ * them.
+ */
+export interface Extension {
+  /**
+   * Checks the schema of a handler, or the one that replaces it.
+   *
+   * @throws TypeError (code `ERR_OPTION`).
+   */
+  readonly check?: (schema: GraphQLSchema) => void;
+  /** Returns a schema with what the extension adds to it, such as a directive. */
+  readonly serve?: (schema: GraphQLSchema) => GraphQLSchema;
+  /** Called with each schema that is served, for warnings. @throws TypeError (code `ERR_OPTION`) in development. */
+  readonly noteUnenforced?: (schema: GraphQLSchema) => void;
+  /** Chooses the schema whose names a caller may use. */
+  readonly schemaFor?: SchemaChoice;
+  /** Whether messages must not suggest names of the schema. */
+  readonly hidesNames?: boolean;
+  /** Whether a function of the application gets the request or WebSocket. */
+  readonly readsSource?: boolean;
+  /** Whether the caller of each event is checked. */
+  readonly checksEvents?: boolean;
+  /** Refuses documents, in addition to the rules of GraphQL. */
+  readonly rule?: ValidationRule;
+  /** Checks fields and values while they are executed: compiled into both engines. */
+  readonly guards?: Guards;
+  /** Follows the fields of an execution: compiled into both engines. */
+  readonly caching?: Caching;
+  /** Prepares what the extension does with one operation, once for each document. Undefined if that is nothing. */
+  readonly prepare?: (operation: PreparedOperation, parts: PrepareParts) => OperationHooks | undefined;
+  /** Called when a WebSocket is accepted. */
+  readonly onSocket?: (websocket: object, connectionParams: Readonly<Record<string, unknown>>) => void;
+  /** What the extension adds to the HTTP responses of results. */
+  readonly response?: ResponseHooks;
+  /** The members that the handler of `graphqlHTTP` gets. */
+  readonly handler?: Partial<Pick<GraphQLHandler, keyof GraphQLHandler>>;
+}
+
+/** What `prepare` of an extension gets. */
+export interface PrepareParts {
+  readonly settings: EngineSettings;
+  /** Counts the memory that is kept for the operation. */
+  readonly account: MemoryAccount;
+}
+
+/** What an extension adds to the HTTP response of a result, before it is sent. */
+export interface ResponseHooks {
+  /**
+   * Changes the reply, for example its headers. `encoding` identifies the coding that the body will have.
+   *
+   * @throws HttpError to send an error in place of the result.
+   */
+  readonly onReply: (
+    exchange: Exchange,
+    response: GraphQLResponse,
+    reply: Reply,
+    encoding: string | undefined,
+  ) => void;
+  /** Returns the strong ETag of a result without a coding; undefined if it has none. */
+  readonly tagOf: (exchange: Exchange, response: GraphQLResponse) => string | undefined;
+}
+
+/** What the extensions of a handler are created with. */
+export interface ExtensionParts {
+  /** The function whose options these are, for messages. */
+  readonly scope: OptionScope;
+  /** Reports an error that belongs to no request. */
+  reportBackground(error: unknown): void;
+  /** Reports an unexpected error that no response contains. */
+  reportError(error: unknown, origin: ErrorOrigin): void;
+  /** Whether all callers have the same schema. Known when the first operation is prepared. */
+  hasOneSchema(): boolean;
+}
+
+export type CreateExtensions = (parts: ExtensionParts) => readonly Extension[];
+
+/** Returns the schema whose names a caller may use; `serve` adds what extensions add to schemas. */
+type SchemaChoice = (
+  serve: (schema: GraphQLSchema) => GraphQLSchema,
+) => (
+  schema: GraphQLSchema,
+  source: unknown,
+  params?: Readonly<Record<string, unknown>>,
+  transport?: OperationTransport,
+) => MaybePromise<GraphQLSchema>;
+
+type Hook<Name extends keyof OperationHooks> = NonNullable<OperationHooks[Name]>;
+
+/** Creates the function that adds the hooks of all extensions to an operation, each folded into one function. */
+export function createHooks(
+  extensions: readonly Extension[],
+  settings: EngineSettings,
+): (operation: PreparedOperation, account: MemoryAccount) => PreparedOperation {
+  return (operation, account) => {
+    const all = extensions.flatMap(({ prepare }) => prepare?.(operation, { settings, account }) ?? []);
+    const admit = all.flatMap((hooks) => hooks.admit ?? []).reduceRight(admitFirst, PASS);
+    const event = all.flatMap((hooks) => hooks.event ?? []).reduceRight(eventFirst, PASS);
+    const around = all.flatMap((hooks) => hooks.around ?? []).reduceRight(outside, DIRECT);
+    const execute = all
+      .flatMap((hooks) => hooks.execute ?? [])
+      .reduceRight<ExecuteOperation>((next, outer) => (inputs) => outer(inputs, next), operation.execute);
+    return {
+      ...operation,
+      execute,
+      admit: admit === PASS ? undefined : admit,
+      event: event === PASS ? undefined : event,
+      around: around === DIRECT ? undefined : around,
+      scopes: all.flatMap((hooks) => hooks.scopes ?? [])[0],
+    };
+  };
+}
+
+const PASS = (): undefined => undefined;
+const DIRECT: Hook<'around'> = (_call, _prepared, next) => next();
+
+const admitFirst = (next: Hook<'admit'>, first: Hook<'admit'>): Hook<'admit'> =>
+  next === PASS ? first : (call) => settle(first(call), (refusal) => refusal ?? next(call));
+
+const eventFirst = (next: Hook<'event'>, first: Hook<'event'>): Hook<'event'> =>
+  next === PASS
+    ? first
+    : (inputs, source) => settle(first(inputs, source), (refusal) => refusal ?? next(inputs, source));
+
+const outside = (inner: Hook<'around'>, outer: Hook<'around'>): Hook<'around'> =>
+  inner === DIRECT
+    ? outer
+    : (call, prepared, next) => outer(call, prepared, () => inner(call, prepared, next));

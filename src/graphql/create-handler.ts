@@ -1,0 +1,33 @@
+import type { GraphQLHandler, ReplaceOptions } from '../../types/graphql.ts';
+import { CORE, createCore } from '../core/core.ts';
+import type { CreateExtensions } from '../core/extension.ts';
+import { createWebsocketHandler } from '../live/websocket.ts';
+import { delay, resolveOptions } from '../options/rules.ts';
+import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { HANDLER_MEMBERS } from './extensions.ts';
+import { createHandler } from './handler.ts';
+import { assertUploadScalar, type HttpSettings, resolveHttpOptions } from './options.ts';
+
+const REPLACE = { ...GRAPHQL_OPTIONS, name: 'replace' };
+
+/** Creates what `graphqlHTTP` returns. `extensionsOf` lists everything optional about operations. */
+export function createGraphQLHandler(
+  schema: unknown,
+  options: unknown,
+  extensionsOf: (settings: HttpSettings) => CreateExtensions,
+): GraphQLHandler {
+  const settings = resolveHttpOptions(options);
+  if (settings.multipartUploadsEnabled) assertUploadScalar(schema);
+  const core = createCore(GRAPHQL_OPTIONS, schema, settings, extensionsOf(settings));
+  return Object.assign(createHandler(core, settings), {
+    websocketHandler: createWebsocketHandler(core, settings.subscriptionProtocols),
+    async replace(next: unknown, options?: ReplaceOptions) {
+      const { timeout } = resolveOptions(REPLACE, options, { timeout: delay(60_000, 0) });
+      if (settings.multipartUploadsEnabled) assertUploadScalar(next);
+      await core.replace(next, timeout);
+    },
+    ...HANDLER_MEMBERS,
+    ...core.handler,
+    [CORE]: core,
+  });
+}

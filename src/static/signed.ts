@@ -1,0 +1,155 @@
+import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ConnectRequest } from '../../types/connect.ts';
+import type { SignedOptions, SignUrlOptions } from '../../types/static.ts';
+import { NO_STORE, writeReply } from '../http/reply.ts';
+import {
+  duration,
+  isString,
+  type OptionScope,
+  oneOf,
+  resolveOptions,
+  rule,
+  unchecked,
+  wrongArgument,
+} from '../options/rules.ts';
+import { secretsOf } from '../options/secrets.ts';
+import { parseRequestPath, requestedPath } from './path.ts';
+import { removeFileHeaders } from './request.ts';
+
+// The signature covers the method, the time of the expiry, the address, and the decoded path that the client asks for: every
+// percent-encoding of a path is the same path, and the same path below another mount is another one.
+
+const seconds = (): number => Math.floor(Date.now() / 1000);
+
+/** Signatures with the keys of links: the same secret may sign other things. */
+const keysOf = (scope: OptionScope, name: string, given: unknown): readonly KeyObject[] =>
+  secretsOf(scope, name, given).map((secret) =>
+    createSecretKey(createHmac('sha256', secret).update('espalier signed link').digest()),
+  );
+
+const signatureOf = (key: KeyObject, [method, expires, ip, path]: readonly string[]): Buffer =>
+  createHmac('sha256', key).update(`${method}\n${expires}\n${ip}\n${path}`).digest();
+
+const SCOPE: OptionScope = { name: 'signUrl', page: 'user-files', example: "{ keys, expiresIn: '5m' }" };
+const RULES = {
+  keys: unchecked,
+  expiresIn: duration(0),
+  ip: rule<string | undefined>(undefined, isString, 'the address of a client'),
+  method: oneOf('GET', 'HEAD'),
+};
+
+/**
+ * Signs a link to a file that a `staticFiles` with the option `signed` serves. Returns the path with an expiry and a
+ * signature.
+ *
+ * @param path - the whole path with that of the mount, without percent-encoding: `/originals/my picture.jpg`
+ * @throws TypeError (code `ERR_OPTION`) for a path that no request can have, an unknown option or a wrong value
+ * @example
+ * const url = signUrl(`/originals/${name}`, { keys, expiresIn: '5m' });
+ */
+export function signUrl(path: string, given: SignUrlOptions): string {
+  const options = resolveOptions(SCOPE, given, RULES);
+  const url = isString(path)
+    ? path
+        .split('/')
+        .map((segment) => encodeURIComponent(toText(segment)))
+        .join('/')
+    : '';
+  const parsed = parseRequestPath(url, { rejectWindowsNames: false });
+  if ('refusal' in parsed)
+    throw wrongArgument(
+      SCOPE,
+      'path',
+      path,
+      `a path as in "/originals/my picture.jpg", without percent-encoding or dot segments`,
+    );
+  if (options.expiresIn === 0)
+    throw wrongArgument(
+      SCOPE,
+      'options',
+      given,
+      "an object with expiresIn, such as { keys, expiresIn: '5m' }",
+    );
+  const [key] = keysOf(SCOPE, 'keys', options.keys);
+  const expires = String(seconds() + Math.ceil(options.expiresIn / 1000));
+  const signature = signatureOf(key as KeyObject, [options.method, expires, options.ip ?? '', parsed.path]);
+  return `${url}?expires=${expires}&signature=${signature.toString('base64url')}`;
+}
+
+/** A surrogate without its pair becomes U+FFFD, as in URLs: `encodeURIComponent` would throw. */
+const toText = (segment: string): string => Buffer.from(segment).toString();
+
+/** The option `signed` after checks. */
+export interface SignedSettings {
+  readonly keys: readonly KeyObject[];
+}
+
+/** Checks the option `signed`. */
+export function resolveSigned(
+  scope: OptionScope,
+  given: SignedOptions | undefined,
+): SignedSettings | undefined {
+  if (given === undefined) return undefined;
+  const within = { ...scope, page: SCOPE.page, within: 'signed' };
+  const { keys } = resolveOptions<{ keys: unknown }>(within, given, { keys: unchecked });
+  return { keys: keysOf(within, 'signed.keys', keys) };
+}
+
+/** Whether a request has a valid link. Otherwise this function has responded with 403. */
+export function checkLink(req: ConnectRequest, res: ServerResponse, { keys }: SignedSettings): boolean {
+  const { expires, signature } = linkOf(req);
+  // A link for GET is one for HEAD too. A link for all addresses has an empty one.
+  const methods = req.method === 'HEAD' ? ['HEAD', 'GET'] : [String(req.method)];
+  const inputs = methods.flatMap((method) =>
+    ['', addressOf(req)].map((ip) => [method, expires, ip, requestedPath(req)]),
+  );
+  const isSigned =
+    signature.length === 32 &&
+    keys
+      .flatMap((key) => inputs.map((input) => timingSafeEqual(signature, signatureOf(key, input))))
+      .includes(true);
+  if (isSigned && Number(expires) > seconds()) return true;
+  removeFileHeaders(res);
+  writeReply(req, res, {
+    status: 403,
+    headers: { ...NO_STORE, 'content-type': 'text/plain; charset=utf-8' },
+    body: isSigned ? 'The link has expired\n' : 'The link is not signed\n',
+  });
+  return false;
+}
+
+function linkOf({ url = '', originalUrl = url }: ConnectRequest): { expires: string; signature: Buffer } {
+  const query = new URLSearchParams(
+    originalUrl.includes('?') ? originalUrl.slice(originalUrl.indexOf('?')) : '',
+  );
+  const expires = query.get('expires') ?? '';
+  return {
+    expires: /^\d{1,12}$/.test(expires) ? expires : '',
+    signature: Buffer.from(query.get('signature') ?? '', 'base64url'),
+  };
+}
+
+/** The address that Express has found behind its trusted proxies, or that of the connection. */
+function addressOf(req: IncomingMessage & { readonly ip?: unknown }): string {
+  const address = isString(req.ip) ? req.ip : (req.socket.remoteAddress ?? '');
+  return address.replace(/^::ffff:(?=\d+\.)/i, '');
+}
+
+/** Lets no cache keep a file longer than its link is valid, and none keep it for others. */
+export function limitLifetime(
+  req: ConnectRequest,
+  res: ServerResponse,
+  cacheControl: string | undefined,
+): void {
+  const value = String(res.getHeader('Cache-Control') ?? cacheControl ?? 'max-age=0');
+  removeLifetimeOfCaches(res);
+  if (/\bno-(?:store|cache)\b/i.test(value)) return;
+  const given = Number(/\bmax-age="?(\d+)/i.exec(value)?.[1] ?? 0);
+  const left = Math.max(0, Number(linkOf(req).expires) - seconds());
+  res.setHeader('Cache-Control', `private, max-age=${Math.min(given, left)}, must-revalidate`);
+}
+
+function removeLifetimeOfCaches(res: ServerResponse): void {
+  for (const name of ['Expires', 'CDN-Cache-Control', 'Surrogate-Control']) res.removeHeader(name);
+}
