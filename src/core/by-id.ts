@@ -128,7 +128,8 @@ function createPersisted(
   prepare: PrepareText,
   { options, report }: CoreParts,
 ): PersistedQueries {
-  const store = apq.store === undefined ? undefined : new SharedStore(apq.store, apq, report);
+  const target = apq.redis ?? apq.store;
+  const store = target === undefined ? undefined : new SharedStore(target, apq, report);
   const { documentCacheBytes, limits } = options;
   const bytes = documentCacheBytes * PERSISTED_SHARE;
   return new PersistedQueries(prepare, store, { bytes, characters: limits.characters });
@@ -269,7 +270,8 @@ type TrustedSource =
 
 /** The options of automatic persisted queries after checks. */
 interface PersistedQuerySettings {
-  readonly store: RedisSource | PersistedQueryStore | undefined;
+  readonly redis: RedisSource | undefined;
+  readonly store: PersistedQueryStore | undefined;
   readonly ttl: number;
   readonly timeout: number;
   readonly prefix: string;
@@ -307,10 +309,11 @@ const rules: Rules<Given> = {
 };
 
 const apqRules: Rules<PersistedQuerySettings> = {
+  redis: redisRule,
   store: rule<PersistedQuerySettings['store']>(
     undefined,
-    isEither(isRedis, (value) => isObject(value) && isFunction(value['get']) && isFunction(value['set'])),
-    `an object with the functions "get" and "set", or ${redisRule.accepted}`,
+    (value) => isObject(value) && isFunction(value['get']) && isFunction(value['set']) && !isRedis(value),
+    'an object with the functions "get" and "set"; a Redis is the option "redis"',
   ),
   ttl: duration(24 * 60 * 60 * 1000),
   timeout: delay(200),
@@ -338,9 +341,17 @@ function resolveDocuments(given: unknown): DocumentSettings {
     from: from === undefined ? undefined : sourceOf(from),
     timeouts: resolveTimeouts(timeouts),
     only,
-    apq:
-      apq === false ? undefined : resolveOptions(PERSISTED_QUERY_OPTIONS, apq === true ? {} : apq, apqRules),
+    apq: apq === false ? undefined : resolvePersisted(apq === true ? {} : apq),
   };
+}
+
+function resolvePersisted(given: unknown): PersistedQuerySettings {
+  const settings = resolveOptions(PERSISTED_QUERY_OPTIONS, given, apqRules);
+  if (settings.redis === undefined || settings.store === undefined) return settings;
+  throw optionError(
+    PERSISTED_QUERY_OPTIONS,
+    'options "documents.apq.redis" and "documents.apq.store" are both set; remove one of them',
+  );
 }
 
 function resolveTimeouts(given: unknown): ReadonlyMap<string, number> {
@@ -477,7 +488,7 @@ class SharedStore {
   readonly #bounded: BoundedStore;
 
   constructor(
-    store: NonNullable<PersistedQuerySettings['store']>,
+    store: RedisSource | PersistedQueryStore,
     settings: PersistedQuerySettings,
     onError: (error: unknown) => void,
   ) {

@@ -26,9 +26,9 @@ import { IdempotentMutations } from './mutations.ts';
 export interface IdempotencySettings {
   readonly user: (source: unknown, context: unknown) => unknown;
   readonly required: boolean | readonly string[];
-  readonly store: RedisSource | undefined;
+  readonly redis: RedisSource | undefined;
   readonly prefix: string;
-  readonly retention: number;
+  readonly ttl: number;
   readonly lease: number;
   readonly wait: number;
 }
@@ -40,12 +40,14 @@ const rules: Rules<IdempotencySettings> = {
     isEither(isBoolean, isListOf(isString)),
     'a boolean, or a list of the fields of the mutation type',
   ),
-  store: redisRule,
+  redis: redisRule,
   prefix: rule('espalier:idempotency:', isString, 'a string'),
-  retention: duration(24 * 60 * 60 * 1000),
+  ttl: duration(24 * 60 * 60 * 1000),
   lease: delay(15_000),
   wait: delay(5000, 0),
 };
+
+const REPLACED_OPTIONS = { store: 'use redis', retention: 'use ttl' };
 
 /**
  * Creates the extension of the option `idempotency`. Without the option it only says that a schema defines the directive.
@@ -57,7 +59,7 @@ export function createIdempotency(
   { scope, reportBackground }: Pick<ExtensionParts, 'scope' | 'reportBackground'>,
 ): Extension {
   if (given === undefined) return { noteUnenforced: createUnenforcedNote(scope, unenforced) };
-  const settings = resolveOptions(IDEMPOTENCY_OPTIONS, given, rules);
+  const settings = resolveOptions(IDEMPOTENCY_OPTIONS, given, rules, REPLACED_OPTIONS);
   if ((given as { readonly user?: unknown }).user === undefined) {
     throw wrongOption(IDEMPOTENCY_OPTIONS, 'user', undefined, rules.user.accepted);
   }

@@ -301,7 +301,7 @@ describe('an installation without graphql', () => {
   it('createPubSub without ioredis names the command that installs it, in the warning and the rejection', () => {
     const script = `import { createPubSub } from 'espalier/pubsub';
       const warned = new Promise((found) => process.once('warning', ({ message }) => found(message)));
-      const events = createPubSub({ redis: 'redis://localhost' });
+      const events = createPubSub({ transport: 'redis://localhost' });
       const rejected = events.publish('a', 1).catch(({ message }) => message);
       console.log(JSON.stringify(await Promise.all([warned, rejected])));
       await events.close();`;
