@@ -43,7 +43,7 @@ export const PUBSUB_OPTIONS: OptionScope = {
   example: "{ transport: 'redis://localhost:6379' }",
 };
 export const REDIS_OPTIONS: OptionScope = { name: 'redis', page: 'redis', example: "{ prefix: 'shop:' }" };
-export const FILE_OPTIONS: OptionScope = { name: 'file', page: 'history' };
+export const FILE_OPTIONS: OptionScope = { name: 'file', page: 'events' };
 export const HISTORY_OPTIONS: OptionScope = { name: 'createPubSub', page: 'scaling', within: 'history' };
 export const PRESENCE_OPTIONS: OptionScope = {
   name: 'presence',

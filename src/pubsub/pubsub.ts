@@ -378,6 +378,7 @@ const ofRedis = (name: string): string => `use transport: redis(url, { ${name} }
 /** Replacements for options of transports and of other packages, for error messages. */
 const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   redis: REDIS,
+  redisUrl: REDIS,
   host: REDIS,
   port: REDIS,
   url: REDIS,

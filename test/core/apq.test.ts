@@ -117,8 +117,8 @@ needs('redis-server').describe('automatic persisted queries in Redis', () => {
     clients.push(client);
     return client;
   };
-  const process = (store: PersistedQueryStore, options = {}): Promise<Served> =>
-    serve({ documents: { apq: { store, ...options } } });
+  const process = (redis: Redis, options = {}): Promise<Served> =>
+    serve({ documents: { apq: { redis, ...options } } });
 
   beforeAll(async () => {
     redis = await startRedis();

@@ -40,6 +40,7 @@ const PAGES_OF_OWNERS: Record<string, string> = {
   KeepOptions: 'deployments',
   PagePolicyOptions: 'pages',
   PersistedQueryOptions: 'documents',
+  RedisTransportOptions: 'redis',
   DocumentsOptions: 'documents',
   EventStreamOptions: 'streaming',
   CostOptions: 'cost',

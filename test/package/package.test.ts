@@ -298,7 +298,7 @@ describe('an installation without graphql', () => {
     ]);
   });
 
-  it('createPubSub without ioredis names the command that installs it, in the warning and the rejection', () => {
+  it('createPubSub without a client for a URL names the command that installs it, in the warning and the rejection', () => {
     const script = `import { createPubSub } from 'espalier/pubsub';
       const warned = new Promise((found) => process.once('warning', ({ message }) => found(message)));
       const events = createPubSub({ transport: 'redis://localhost' });
@@ -306,7 +306,7 @@ describe('an installation without graphql', () => {
       console.log(JSON.stringify(await Promise.all([warned, rejected])));
       await events.close();`;
     const message =
-      'createPubSub: a URL of a Redis needs the package "ioredis": run npm install ioredis, or pass a client';
+      'createPubSub: a URL of a Redis needs the package "redis" (version 5 or later): run npm install redis. The packages ioredis and iovalkey work too; or pass a client';
     expect(run(script, 'module')).toEqual([message, message]);
   });
 

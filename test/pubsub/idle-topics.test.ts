@@ -199,7 +199,7 @@ describe('the check of idle topics', () => {
     const monitor = await fixture.admin.monitor();
     const read: string[] = [];
     monitor.on('monitor', (_time, [name, key]: string[], source: string) => {
-      if (name === 'get' && source !== 'lua') read.push(key as string);
+      if (name?.toLowerCase() === 'get' && source !== 'lua') read.push(key as string);
     });
     let isBusy = true;
     const publishing = (async () => {
