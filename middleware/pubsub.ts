@@ -29,7 +29,7 @@ export function redis(redis: RedisSource, options?: RedisTransportOptions): Even
  *
  * @throws TypeError (code `ERR_OPTION`) for a value that is not a path.
  * @example
- * const events = createPubSub({ transport: file('/var/lib/app/events.db') });
+ * const createEvents = () => createPubSub({ transport: file('/var/lib/app/events.db') });
  */
 export function file(path: string): EventTransport {
   return new FileTransport(path);

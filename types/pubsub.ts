@@ -64,7 +64,7 @@ export interface HistoryOptions {
 }
 
 /** The option `history` with its defaults. */
-export interface HistoryLimits {
+export interface HistorySettings {
   readonly length: number;
   /** In milliseconds. */
   readonly ttl: number;
@@ -170,7 +170,7 @@ export interface PublishOptions {
  */
 export interface EventTransport {
   /** Called once, before all other methods. `history` has the limits of that option, undefined without it. */
-  open(listener: TransportListener, history?: HistoryLimits): void;
+  open(listener: TransportListener, history?: HistorySettings): void;
   /** Resolves when the event is stored or sent. `options` is passed only if `acceptsClient` is true. */
   publish(channel: string, payload: string, options?: PublishOptions): Promise<void>;
   /**

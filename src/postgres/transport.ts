@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { PostgresClient, PostgresOptions, PostgresPool } from '../../types/postgres.ts';
 import type {
-  HistoryLimits,
+  HistorySettings,
   PublishOptions,
   StoredMessage,
   TopicStats,
@@ -77,7 +77,7 @@ export class PostgresTransport implements Engine {
   };
 
   readonly #settings: PostgresSettings;
-  #limits: HistoryLimits = DEFAULT_LIMITS;
+  #limits: HistorySettings = DEFAULT_LIMITS;
   readonly #statements: Statements;
   readonly #queue: PublishQueue;
   readonly #channels = new Map<string, Channel>();
@@ -115,7 +115,7 @@ export class PostgresTransport implements Engine {
     };
   }
 
-  open(listener: TransportListener, limits: HistoryLimits = DEFAULT_LIMITS): void {
+  open(listener: TransportListener, limits: HistorySettings = DEFAULT_LIMITS): void {
     this.#listener = listener;
     this.#limits = limits;
     for (const pool of this.#pools) {

@@ -4,7 +4,7 @@ import { dirname, resolve as resolvePath } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type {
   EventLink,
-  HistoryLimits,
+  HistorySettings,
   StoredMessage,
   TopicStats,
   TransportHistory,
@@ -131,7 +131,7 @@ export class FileTransport implements Engine {
     this.publish(channel, JSON.stringify(change)),
   );
   readonly #path: string;
-  #limits: HistoryLimits = DEFAULT_LIMITS;
+  #limits: HistorySettings = DEFAULT_LIMITS;
   #database!: Database;
   #statements!: Statements;
   #floor = 0;
@@ -157,7 +157,7 @@ export class FileTransport implements Engine {
   }
 
   /** @throws TypeError (code `ERR_OPTION`) if the file cannot be used. */
-  open(listener: TransportListener, limits: HistoryLimits = DEFAULT_LIMITS): void {
+  open(listener: TransportListener, limits: HistorySettings = DEFAULT_LIMITS): void {
     this.#listener = listener;
     this.#limits = limits;
     // Microseconds, so that no earlier start can have reached the number.

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import type { EventLink, HistoryLimits, TopicStats } from '../../types/pubsub.ts';
+import type { EventLink, HistorySettings, TopicStats } from '../../types/pubsub.ts';
 import { duration, positive, type Rules } from '../options/rules.ts';
 
 export interface StoredEvent {
@@ -28,9 +28,9 @@ export interface HistoryStore {
   readonly extent?: ((channel: string) => Promise<TopicStats>) | undefined;
 }
 
-export const HISTORY_RULES: Rules<HistoryLimits> = { length: positive(1000), ttl: duration(300_000) };
+export const HISTORY_RULES: Rules<HistorySettings> = { length: positive(1000), ttl: duration(300_000) };
 /** The limits of transports that always have a history. */
-export const DEFAULT_LIMITS: HistoryLimits = {
+export const DEFAULT_LIMITS: HistorySettings = {
   length: HISTORY_RULES.length.fallback,
   ttl: HISTORY_RULES.ttl.fallback,
 };
@@ -72,13 +72,13 @@ const COMPACT = 1024;
 
 /** The history of a process without Redis. */
 export class MemoryHistory implements HistoryStore {
-  readonly #limits: HistoryLimits;
+  readonly #limits: HistorySettings;
   readonly #channels = new Map<string, ChannelHistory>();
   /** Part of each id, so that the cursors of another process are recognised as unknown. */
   readonly #process = `${Date.now()}.${randomInt(1e9)}`;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(limits: HistoryLimits) {
+  constructor(limits: HistorySettings) {
     this.#limits = limits;
   }
 

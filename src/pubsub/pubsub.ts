@@ -1,7 +1,7 @@
 import type {
   EventStream,
   EventTransport,
-  HistoryLimits,
+  HistorySettings,
   PublishOptions,
   PubSub,
   PubSubOptions,
@@ -329,7 +329,7 @@ function observePublish(topic: string, payload: unknown, publish: () => Promise<
 
 interface PubSubSettings {
   readonly engine: Engine | undefined;
-  readonly history: HistoryLimits | undefined;
+  readonly history: HistorySettings | undefined;
   readonly maxBufferedEvents: number;
   readonly maxBufferedBytes: number;
   readonly maxOutage: number;
@@ -427,7 +427,7 @@ function resolvePubSubOptions(options: PubSubOptions | undefined): PubSubSetting
     history:
       history === undefined
         ? undefined
-        : resolveOptions<HistoryLimits>(HISTORY_OPTIONS, history, HISTORY_RULES, REPLACED_LIMITS),
+        : resolveOptions<HistorySettings>(HISTORY_OPTIONS, history, HISTORY_RULES, REPLACED_LIMITS),
     engine: engineOf(transport),
     onGap: guardListener('onGap', settings.onGap, onError),
     onError,

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type {
   EventLink,
-  HistoryLimits,
+  HistorySettings,
   RedisTransportOptions,
   StoredMessage,
   TopicStats,
@@ -71,7 +71,7 @@ export class RedisTransport implements Engine {
   readonly #settings: RedisSettings;
   /** Stores and publishes an event. */
   #publishScript: RedisScript | undefined;
-  #limits: HistoryLimits | undefined;
+  #limits: HistorySettings | undefined;
   readonly #channels = new Map<string, RedisChannel>();
   #events!: TransportListener;
   #connections!: Promise<Connections>;
@@ -108,7 +108,7 @@ export class RedisTransport implements Engine {
     });
   }
 
-  open(listener: TransportListener, limits?: HistoryLimits): void {
+  open(listener: TransportListener, limits?: HistorySettings): void {
     this.#events = listener;
     this.#limits = limits;
     if (limits !== undefined) {
@@ -340,7 +340,7 @@ const RENEWAL = 1000;
  * with the milliseconds since 1970. The limits are part of the text, because each argument takes time; as strings, which
  * Redis does not have to convert. ARGV[2]: the channel, ARGV[3]: the id of its start if it has none.
  */
-function publishing(history: HistoryLimits | undefined, sharded: boolean, payload: string): string {
+function publishing(history: HistorySettings | undefined, sharded: boolean, payload: string): string {
   const send = sharded ? "redis.call('SPUBLISH', KEYS[1]" : "redis.call('PUBLISH', ARGV[2]";
   if (history === undefined) return `${send}, ${payload})`;
   const { length, ttl } = history;
@@ -381,7 +381,7 @@ return {redis.call('GET', KEYS[2]) or '', entries}
 `;
 
 /** ARGV: the id of the start. Returns the newest id. It is kept as long as that of an event. */
-const begin = ({ ttl }: HistoryLimits): string => `
+const begin = ({ ttl }: HistorySettings): string => `
 local newest = redis.call('GET', KEYS[2])
 if not newest then
   newest = ARGV[1]
@@ -398,7 +398,7 @@ type Entry = [id: string, fields: [string, string, string, string]];
 
 /** The history of channels in Redis Streams. */
 function historyIn(
-  limits: HistoryLimits,
+  limits: HistorySettings,
   send: (command: RedisCommand) => Promise<unknown>,
 ): TransportHistory {
   const script = begin(limits);

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type {
   EventLink,
   EventTransport,
-  HistoryLimits,
+  HistorySettings,
   PublishOptions,
   StoredMessage,
   TransportHistory,
@@ -135,7 +135,7 @@ export class SharedTransport implements Transport {
   constructor(
     engine: Engine,
     events: TransportEvents,
-    { maxOutage, history }: { readonly maxOutage: number; readonly history: HistoryLimits | undefined },
+    { maxOutage, history }: { readonly maxOutage: number; readonly history: HistorySettings | undefined },
   ) {
     this.#engine = engine;
     this.#events = events;
