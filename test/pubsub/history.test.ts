@@ -10,6 +10,7 @@ import {
   map,
   merge,
   type PubSub,
+  type PubSubOptions,
   redis,
 } from '../../middleware/pubsub.ts';
 import { resumeAfter } from '../../src/pubsub/cursor.ts';
@@ -491,8 +492,8 @@ describe('a history in Redis', () => {
     expect(await fixture.commandCalls('eval')).toBe(3);
     await Promise.all([events.close(), other.close()]);
 
-    function large(): RedisPubSubOptions {
-      return { redis: fixture.redis.url, history: {}, onError: false };
+    function large(): PubSubOptions {
+      return { transport: fixture.redis.url, history: {}, onError: false };
     }
   });
 

@@ -82,6 +82,7 @@ it('createPubSub can be closed during the handshake with a Redis whose certifica
   const connections = new Set<Socket>();
   // Redis replies to the ClientHello when the client has ended the connection: with its certificate and an alert.
   const proxy = createServer({ allowHalfOpen: true }, (client) => {
+    client.on('error', () => undefined);
     client.once('data', (hello) => {
       connections.add(client);
       client.once('end', () => {
