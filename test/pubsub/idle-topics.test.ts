@@ -334,7 +334,8 @@ describe('the check of idle topics', () => {
     held.sendAll();
     const calls = await fixture.commandCalls('get');
     await pause(HEARTBEAT * 4);
-    expect(await fixture.commandCalls('get')).toBe(calls);
+    // Redis may still get the command that was held.
+    expect((await fixture.commandCalls('get')) - calls).toBeLessThanOrEqual(1);
   });
 
   it('createPubSub with a history can be used and closed without Redis', async () => {
