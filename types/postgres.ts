@@ -39,7 +39,7 @@ export interface PostgresOptions {
    */
   listen?: PostgresPool | undefined;
   /**
-   * The time without traffic after which the listening connection is checked with a query.
+   * The time without traffic after which the listening connection is checked with a query, and a topic for missed events.
    * @default 5000
    */
   heartbeat?: Duration | undefined;

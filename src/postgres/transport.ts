@@ -115,6 +115,10 @@ export class PostgresTransport implements Engine {
     };
   }
 
+  get heartbeat(): number {
+    return this.#settings.heartbeat;
+  }
+
   open(listener: TransportListener, limits: HistorySettings = DEFAULT_LIMITS): void {
     this.#listener = listener;
     this.#limits = limits;

@@ -146,10 +146,13 @@ it.each(['espalier.topics, espalier.events', 'espalier.topics'])(
   async (tables) => {
     const topic = `truncated ${tables}` as 'tick';
     const [events, other] = [open(), open()];
-    const stream = events.subscribe(topic);
+    const [stream, second] = [events.subscribe(topic), events.subscribe(topic)];
     await stream.started?.();
     const { startCursor } = stream;
     for (const tick of [1, 2]) await events.publish(topic, tick);
+    // Both events are read from the table before it is empty.
+    await take(second, 2);
+    await second.return();
     const { cursor } = await stream.next();
     await pool.query(`TRUNCATE ${tables}`);
     const missed = { extensions: { code: 'EVENTS_MISSED' } };
