@@ -16,21 +16,21 @@ const count = Number(given('events', 10_000));
 const delays = Number(given('delays', 500));
 
 installEspalier();
-const { createPubSub } = await import('espalier/pubsub');
+const { createPubSub, file } = await import('espalier/pubsub');
 const server = await startServer();
 const redis = `redis://app:secret@127.0.0.1:${server.port}`;
 const folder = mkdtempSync(join(tmpdir(), 'espalier-engines-'));
-const history = { length: 1000, age: 300_000 };
+const history = { length: 1000, ttl: 300_000 };
 
 const engines = {
   memory: () => createPubSub(),
   'memory, history': () => createPubSub({ history }),
-  redis: () => createPubSub({ redis }),
-  'redis, history': () => createPubSub({ redis, history }),
+  redis: () => createPubSub({ transport: redis }),
+  'redis, history': () => createPubSub({ transport: redis, history }),
 };
 if (Number(process.versions.node.split('.')[0]) >= 24) {
   let files = 0;
-  engines.file = () => createPubSub({ history: { ...history, file: join(folder, `${files++}.db`) } });
+  engines.file = () => createPubSub({ transport: file(join(folder, `${files++}.db`)), history });
 }
 const database = given('postgres', '');
 if (database !== '') {
@@ -38,7 +38,7 @@ if (database !== '') {
   const { default: pg } = await import('pg');
   engines.postgres = () => {
     const pool = new pg.Pool({ connectionString: database });
-    const events = createPubSub({ transport: postgres(pool, { history }) });
+    const events = createPubSub({ transport: postgres(pool), history });
     return Object.assign(events, { end: () => pool.end() });
   };
 }

@@ -27,11 +27,9 @@ async function serve() {
   const { createServer } = await import('node:http');
   const { buildSchema } = await import('graphql');
   const { attachSubscriptions, graphqlHTTP } = await import('espalier');
-  const { createPubSub } = await import('espalier/pubsub');
+  const { createPubSub, redis } = await import('espalier/pubsub');
   const events = createPubSub({
-    redis: process.env.FAULTS_REDIS,
-    heartbeat: 500,
-    commandTimeout: 500,
+    transport: redis(process.env.FAULTS_REDIS, { heartbeat: 500, commandTimeout: 500 }),
     onError: false,
     ...(process.env.FAULTS_HISTORY === 'true' && { history: { length: 5000 } }),
   });

@@ -30,9 +30,12 @@ async function start(rounds) {
 
 async function measure(url) {
   const rounds = Number(process.argv[2]);
-  const { createPubSub } = await import('espalier/pubsub');
-  const plain = createPubSub({ redis: url, prefix: 'plain:' });
-  const recorded = createPubSub({ redis: url, prefix: 'recorded:', history: { length: EVENTS } });
+  const { createPubSub, redis } = await import('espalier/pubsub');
+  const plain = createPubSub({ transport: redis(url, { prefix: 'plain:' }) });
+  const recorded = createPubSub({
+    transport: redis(url, { prefix: 'recorded:' }),
+    history: { length: EVENTS },
+  });
   const streams = [plain, recorded].map((events) => events.subscribe('event'));
   await Promise.all([plain.ready('event'), recorded.ready('event')]);
   const cursors = [];
@@ -65,7 +68,10 @@ async function measure(url) {
   const replays = [];
   for (let round = 0; round <= rounds; round++) {
     // Another process than the publisher: nothing is cached.
-    const reader = createPubSub({ redis: url, prefix: 'recorded:', history: { length: EVENTS } });
+    const reader = createPubSub({
+      transport: redis(url, { prefix: 'recorded:' }),
+      history: { length: EVENTS },
+    });
     await reader.ready('event');
     const { time, cpu } = await timed(() =>
       Promise.all(
@@ -84,16 +90,16 @@ async function measure(url) {
     `replay of ${EVENTS} events to ${STREAMS} streams: ${time.toFixed(0)} ms, ${((cpu * 1000) / EVENTS / STREAMS).toFixed(2)} µs of CPU time per event and stream`,
   );
   await Promise.all([plain.close(), recorded.close()]);
-  await measureIdleTopics(createPubSub, url);
+  await measureIdleTopics({ createPubSub, redis }, url);
   process.disconnect();
 }
 
 /** Prints the CPU time per heartbeat with idle topics. More heartbeats than by default make it measurable. */
-async function measureIdleTopics(createPubSub, url) {
+async function measureIdleTopics({ createPubSub, redis }, url) {
   const [heartbeat, heartbeats] = [500, 20];
   const costs = [];
   for (const history of [undefined, { length: EVENTS }]) {
-    const events = createPubSub({ redis: url, prefix: 'idle:', heartbeat, history });
+    const events = createPubSub({ transport: redis(url, { prefix: 'idle:', heartbeat }), history });
     const topics = Array.from({ length: STREAMS }, (_, index) => `topic ${index}`);
     for (const topic of topics) events.subscribe(topic);
     await Promise.all(topics.map((topic) => events.ready(topic)));

@@ -21,11 +21,11 @@ if (!usesSource) installEspalier();
 const load = (name) =>
   import(usesSource ? new URL(`../middleware/${name}.ts`, import.meta.url).href : `espalier/${name}`);
 const packages = createRequire(usesSource ? new URL('../', import.meta.url) : import.meta.url);
-const { createPubSub } = await load('pubsub');
+const { createPubSub, file, redis } = await load('pubsub');
 
 const TOPICS = ['a', 'b', 'c', 'd'];
 const CLIENTS = 24;
-const LIMITS = { length: 200, age: 20_000 };
+const LIMITS = { length: 200, ttl: 20_000 };
 const TIMES = { heartbeat: 150, commandTimeout: 500 };
 const OPTIONS = { maxOutage: 800, onError: false };
 
@@ -54,14 +54,14 @@ const engines = {
   async file() {
     const folder = mkdtempSync(join(tmpdir(), 'espalier-losses-'));
     const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', folder]).status === 0;
-    const [file, filler] = [join(folder, 'events.db'), join(folder, 'filler')];
+    const [path, filler] = [join(folder, 'events.db'), join(folder, 'filler')];
     const open = () => {
-      const events = createPubSub({ history: { ...LIMITS, age: 3000, file }, ...OPTIONS });
+      const events = createPubSub({ transport: file(path), history: { ...LIMITS, ttl: 3000 }, ...OPTIONS });
       return { publisher: events, subscriber: events };
     };
     const faults = {
       'a restart': (run) => run.reopen(),
-      'a removed file': (run) => run.reopen(() => rmSync(file, { force: true })),
+      'a removed file': (run) => run.reopen(() => rmSync(path, { force: true })),
     };
     const fullDisk = async () => {
       try {
@@ -87,7 +87,7 @@ const engines = {
     const { admin } = server;
     const url = `redis://app:secret@127.0.0.1:${proxy.port}`;
     const open = () => {
-      const create = () => createPubSub({ redis: url, history: LIMITS, ...TIMES, ...OPTIONS });
+      const create = () => createPubSub({ transport: redis(url, TIMES), history: LIMITS, ...OPTIONS });
       return { publisher: create(), subscriber: create() };
     };
     const evict = (topic, names) => admin.del(...names.map((name) => `{espalier:${topic}}:${name}`));
@@ -133,8 +133,8 @@ const engines = {
     const { Cluster } = packages('ioredis');
     const open = () => {
       const create = (sharded) => {
-        const redis = new Cluster(cluster.target().cluster, { lazyConnect: true });
-        return createPubSub({ redis, sharded, history: LIMITS, ...TIMES, ...OPTIONS });
+        const client = new Cluster(cluster.target().cluster, { lazyConnect: true });
+        return createPubSub({ transport: redis(client, { sharded, ...TIMES }), history: LIMITS, ...OPTIONS });
       };
       return { publisher: create(true), subscriber: create(true) };
     };
@@ -179,8 +179,8 @@ const engines = {
       const create = () => {
         const pool = new pg.Pool({ connectionString: url, connectionTimeoutMillis: 500 });
         pools.push(pool);
-        const transport = postgres(pool, { schema: 'losses', history: LIMITS, ...TIMES });
-        return createPubSub({ transport, heartbeat: TIMES.heartbeat, ...OPTIONS });
+        const transport = postgres(pool, { schema: 'losses', ...TIMES });
+        return createPubSub({ transport, history: LIMITS, ...OPTIONS });
       };
       return { publisher: create(), subscriber: create() };
     };

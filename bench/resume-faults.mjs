@@ -24,7 +24,7 @@ const load = (name) =>
     usesDist ? new URL(`../dist/${name}.mjs`, import.meta.url).href : `espalier/${name}`.replace('/index', '')
   );
 
-const HISTORY = { length: 1_000_000, age: 600_000 };
+const HISTORY = { length: 1_000_000, ttl: 600_000 };
 const TIMES = { heartbeat: 300, commandTimeout: 400 };
 const KEY = 'the secret of the cursors of all processes';
 const STREAM = '{espalier:tick}:events';
@@ -34,7 +34,7 @@ const packages = createRequire(usesDist ? new URL('../', import.meta.url) : impo
 if (process.env.RESUME_PORT !== undefined) await serve(Number(process.env.RESUME_PORT));
 else await run(Number(given('clients', 500)), Number(given('messages', 6)), Number(given('rounds', 1)));
 
-/** Returns the option `redis` for a URL, or a client for options of ioredis. */
+/** Returns the Redis for a URL, or a client for options of ioredis. */
 function redisOption(target) {
   if (typeof target === 'string') return target;
   const { Cluster, Redis } = packages('ioredis');
@@ -47,10 +47,9 @@ async function serve(port) {
   const { createServer } = await import('node:http');
   const { buildSchema } = packages('graphql');
   const { attachSubscriptions, graphqlHTTP } = await load('index');
-  const { createPubSub } = await load('pubsub');
+  const { createPubSub, redis } = await load('pubsub');
   const events = createPubSub({
-    redis: redisOption(JSON.parse(process.env.RESUME_REDIS)),
-    ...TIMES,
+    transport: redis(redisOption(JSON.parse(process.env.RESUME_REDIS)), TIMES),
     onError: false,
     history: HISTORY,
   });
@@ -228,10 +227,9 @@ async function startProcess(redisTarget) {
 
 /** Publishes consecutive numbers, one at a time. A number whose publish was rejected is not published again. */
 async function createPublisher(redisTarget) {
-  const { createPubSub } = await load('pubsub');
+  const { createPubSub, redis } = await load('pubsub');
   const events = createPubSub({
-    redis: redisOption(redisTarget),
-    ...TIMES,
+    transport: redis(redisOption(redisTarget), TIMES),
     onError: false,
     history: HISTORY,
   });

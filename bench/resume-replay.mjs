@@ -18,7 +18,7 @@ async function serve(count) {
   const { buildSchema } = await import('graphql');
   const { attachSubscriptions, graphqlHTTP } = await import('espalier');
   const { createPubSub } = await import('espalier/pubsub');
-  const events = createPubSub({ history: { length: count, age: 3_600_000 } });
+  const events = createPubSub({ history: { length: count, ttl: 3_600_000 } });
   const schema = buildSchema(`
     type Query { one: Int }
     type Subscription { tick: Tick }

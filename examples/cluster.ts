@@ -10,7 +10,7 @@ if (cluster.isPrimary) {
   cluster.once('listening', (_worker, { port }) => console.log(`http://localhost:${port}/graphql`));
   process.once('SIGTERM', () => workers.forEach((worker) => void worker.process.kill('SIGTERM')));
 } else {
-  const events = createPubSub<{ news: { news: string } }>({ redis: process.env.REDIS_URL });
+  const events = createPubSub<{ news: { news: string } }>({ transport: process.env.REDIS_URL });
   const rootValue = {
     worker: process.pid,
     send: (event: { news: string }) => events.publish('news', event).then(() => process.pid),

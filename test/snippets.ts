@@ -40,7 +40,7 @@ import { receiveFiles } from 'espalier/uploads';
 import { inspect } from 'espalier/inspect';
 import { mcp } from 'espalier/mcp';
 import { postgres } from 'espalier/postgres';
-import { createPubSub } from 'espalier/pubsub';
+import { createPubSub, file, redis } from 'espalier/pubsub';
 import { memoryFiles } from 'espalier/sources';
 import { inject, subscribe, testTransport, type TransportFactory } from 'espalier/testing';
 import express, { type Request } from 'express';

@@ -437,10 +437,12 @@ export interface PersistedQueryStore {
 /** Options of automatic persisted queries. */
 export interface PersistedQueryOptions {
   /**
-   * A Redis, or another store that several processes share. If it fails or is slow, the query counts as not found.
+   * The Redis that keeps the queries of all processes. If it fails or is slow, the query counts as not found.
    * @default none: the document cache of this process
    */
-  store?: RedisSource | PersistedQueryStore | undefined;
+  redis?: RedisSource | undefined;
+  /** Another store that several processes share, in place of `redis`. @default none */
+  store?: PersistedQueryStore | undefined;
   /**
    * How long the store keeps a query. Each registration restarts this time.
    * @default 86_400_000 (a day)

@@ -22,11 +22,11 @@ export interface IdempotencyOptions<Source = ContextSource, Context = unknown> {
    * The Redis that keeps the keys of all processes. It must not evict keys (`maxmemory-policy noeviction`), or every key is refused with 503.
    * @default the memory of this process, up to 64 MiB: only for a single process, which forgets its keys when it ends
    */
-  store?: RedisSource | undefined;
+  redis?: RedisSource | undefined;
   /** Prefix of the keys in Redis. @default 'espalier:idempotency:' */
   prefix?: string | undefined;
   /** How long a result is kept, and how long a key stays unknown after a crash. @default 86400000, a day */
-  retention?: Duration | undefined;
+  ttl?: Duration | undefined;
   /**
    * How long a mutation counts as running after the last sign of its process, which renews it three times as often. Then
    * its key is unknown: it is refused with 409 (`IDEMPOTENCY_UNKNOWN`) and never executed again.

@@ -1,5 +1,4 @@
 import type { Duration } from './connect.ts';
-import type { HistoryOptions } from './pubsub.ts';
 
 /** The parts of a `Client` of the package `pg` that are used. */
 export interface PostgresClient {
@@ -23,7 +22,7 @@ export interface PostgresPool {
 export interface PostgresOptions {
   /**
    * The schema of the tables: 1 to 40 lower-case letters, digits and `_`. Applications with one database need
-   * different schemas, or different prefixes of `createPubSub`.
+   * different schemas.
    * @default 'espalier'
    */
   schema?: string | undefined;
@@ -34,19 +33,13 @@ export interface PostgresOptions {
    */
   create?: boolean | undefined;
   /**
-   * How many events of each topic are stored, and for how long. PostgreSQL may store some more. All processes need the
-   * same value.
-   * @default { length: 1000, age: 300_000 }
-   */
-  history?: HistoryOptions | undefined;
-  /**
    * A pool with direct connections or session pooling for the connection that listens, when `pool` leads to a
    * pooler in transaction mode. That connection stays open.
    * @default the same pool, of which one connection is then always in use
    */
   listen?: PostgresPool | undefined;
   /**
-   * The time without traffic after which the listening connection is checked with a query.
+   * The time without traffic after which the listening connection is checked with a query, and a topic for missed events.
    * @default 5000
    */
   heartbeat?: Duration | undefined;

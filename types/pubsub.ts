@@ -4,22 +4,18 @@ import type { RedisSource } from './redis.ts';
 /** Options of `createPubSub`. */
 export interface PubSubOptions {
   /**
-   * The Redis that carries events to the subscribers of every process with the same Redis and prefix. Two connections
-   * with the settings of a client are opened, which connect again even if its own strategy gives up.
-   * @default none: events stay in this process
+   * What carries events to the subscribers of other processes: a Redis, by its URL or a client; `redis` with more options;
+   * `file`, for the events of one process after a restart; `postgres` of `espalier/postgres`; or one of your own.
+   * @default none: events stay in the memory of this process
    */
-  redis?: RedisSource | undefined;
+  transport?: EventTransport | RedisSource | undefined;
   /**
-   * Sends an event of a cluster to the node of its topic only (`SPUBLISH`), and not to all nodes. Each process has a
-   * connection to each master. All processes need the same value. Needs Redis 7 or later.
-   * @default false
+   * Stores the last events of each topic, so that streams can continue after an event (`after`), and so that a lost
+   * connection ends no stream: in memory, or where the transport keeps them. In Redis (6.2 or later) that is a Redis Stream
+   * per topic. All processes need the same value. `file` and `postgres` always have a history.
+   * @default none: events are not stored
    */
-  sharded?: boolean | undefined;
-  /**
-   * Prefix of every Redis channel. Applications on one Redis need different prefixes.
-   * @default 'espalier:'
-   */
-  prefix?: string | undefined;
+  history?: HistoryOptions | undefined;
   /**
    * Events that may wait for one subscriber. With more than this, its stream ends with `ERR_EVENTS_MISSED`
    * when the subscriber reads nothing for a second.
@@ -33,26 +29,6 @@ export interface PubSubOptions {
    */
   maxBufferedBytes?: ByteSize | undefined;
   /**
-   * The time without traffic after which a connection to Redis is checked with PING. With `history` also
-   * the time between two checks for messages that Redis has dropped.
-   * @default 5000
-   */
-  heartbeat?: Duration | undefined;
-  /**
-   * The time in which Redis must reply. After that the connection is closed and opened again, and waiting
-   * publishes reject with the code `ERR_REDIS_TIMEOUT`. Also the time limit for connecting.
-   * @default 5000
-   */
-  commandTimeout?: Duration | undefined;
-  /**
-   * Stores the last events of each topic, so that streams can continue after an event (`after`), and so that
-   * a lost connection to Redis ends no stream. In memory, in a file, or with `redis` in one Redis Stream per topic
-   * (Redis 6.2 or later). All processes need the same value. Events whose messages Redis drops are read from
-   * the stream, within about two heartbeats if the topic has no further event.
-   * @default none: events are not stored
-   */
-  history?: HistoryOptions | undefined;
-  /**
    * The time without a connection after which streams end with `ERR_EVENTS_MISSED`, so that clients learn
    * that events may be missing. A client with a cursor continues after its last event when the connection is
    * back.
@@ -60,12 +36,7 @@ export interface PubSubOptions {
    */
   maxOutage?: Duration | undefined;
   /**
-   * Carries the events instead of Redis: that of `postgres` in `espalier/postgres`, or one of your own.
-   * @default none
-   */
-  transport?: EventTransport | undefined;
-  /**
-   * Called after the connection to Redis was lost and is open again. Without `history` the streams have
+   * Called after the connection of the transport was lost and is open again. Without `history` the streams have
    * ended. For logs and metrics.
    * @default none
    */
@@ -81,22 +52,50 @@ export interface PubSubOptions {
 /** The limits of the events that are stored per topic. An event is removed when one of them is reached. */
 export interface HistoryOptions {
   /**
-   * Events per topic. Redis may store some more.
+   * Events per topic. Redis and PostgreSQL may store some more.
    * @default 1000
    */
   length?: number | undefined;
   /**
-   * The age of an event. In Redis this is the minimum: later publishes to the topic remove older events.
+   * How long an event is stored. In Redis this is the minimum: later publishes to the topic remove older events.
    * @default 300_000 (5 minutes)
    */
-  age?: Duration | undefined;
+  ttl?: Duration | undefined;
+}
+
+/** The option `history` with its defaults. */
+export interface HistorySettings {
+  readonly length: number;
+  /** In milliseconds. */
+  readonly ttl: number;
+}
+
+/** Options of `redis`. */
+export interface RedisTransportOptions {
   /**
-   * A file of SQLite for the events of this process, so that clients with cursors miss nothing when it restarts.
-   * Created if it does not exist; its directory must. One process uses it at a time: another one throws, after it has
-   * waited for 5 seconds. Needs Node 24 or later. Not with `redis`.
-   * @default none: events are in memory, or in Redis
+   * Prefix of every channel and key. Applications on one Redis need different prefixes.
+   * @default 'espalier:'
    */
-  file?: string | undefined;
+  prefix?: string | undefined;
+  /**
+   * Sends an event of a cluster to the node of its topic only (`SPUBLISH`), and not to all nodes. Each process has a
+   * connection to each master. All processes need the same value. Needs Redis 7 or later.
+   * @default false
+   */
+  sharded?: boolean | undefined;
+  /**
+   * The time without traffic after which a connection is checked with PING. With `history` also the time between two
+   * checks for messages that Redis has dropped: their events are read from the stream, within about two heartbeats if the
+   * topic has no further event.
+   * @default 5000
+   */
+  heartbeat?: Duration | undefined;
+  /**
+   * The time in which Redis must reply. After that the connection is closed and opened again, and waiting
+   * publishes reject with the code `ERR_REDIS_TIMEOUT`. Also the time limit for connecting.
+   * @default 5000
+   */
+  commandTimeout?: Duration | undefined;
 }
 
 /** The position of an event in its channel. */
@@ -170,8 +169,8 @@ export interface PublishOptions {
  * 6. `publish` sends an event once. It rejects if the event may not have been stored or sent.
  */
 export interface EventTransport {
-  /** Called once, before all other methods. */
-  open(listener: TransportListener): void;
+  /** Called once, before all other methods. `history` has the limits of that option, undefined without it. */
+  open(listener: TransportListener, history?: HistorySettings): void;
   /** Resolves when the event is stored or sent. `options` is passed only if `acceptsClient` is true. */
   publish(channel: string, payload: string, options?: PublishOptions): Promise<void>;
   /**
@@ -183,6 +182,7 @@ export interface EventTransport {
   unsubscribe(channel: string): void;
   /** Closes the connections. Later calls of `publish` and `subscribe` reject. */
   close(): Promise<void>;
+  /** Known after `open`. */
   readonly history?: TransportHistory | undefined;
   /** Whether `publish` accepts a client with a transaction. */
   readonly acceptsClient?: boolean | undefined;

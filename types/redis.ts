@@ -3,10 +3,10 @@ import type { MaybePromise } from './connect.ts';
 /**
  * A Redis or Valkey server, or a cluster of them. Every option takes it in one of these forms:
  *
- * - A URL: `redis://user:password@host:port/database`, percent-encoded, or `rediss://…` for TLS. Needs the package
- *   `ioredis`.
+ * - A URL: `redis://user:password@host:port/database?keyPrefix=name:`, percent-encoded, or `rediss://…` for TLS. Needs one
+ *   of the packages `redis` (node-redis, version 5 or later), `ioredis` and `iovalkey`; the first that is installed is used.
  * - A URL with a function that returns the password, which may expire (`RedisLogin`).
- * - A client or cluster of `ioredis` (version 5 or 6), `iovalkey`, or `redis` (node-redis, version 5 or later).
+ * - A client or cluster of `redis`, `ioredis` (version 5 or 6) or `iovalkey`.
  *
  * `createPubSub` and `redisStore` open connections of their own, with the settings of the client, which is not used
  * itself; their `close()` closes them. The options of `graphqlHTTP` use a client as it is, and the application connects
@@ -15,12 +15,12 @@ import type { MaybePromise } from './connect.ts';
  */
 export type RedisSource = string | RedisLogin | RedisClient;
 
-/** A client of `ioredis`, `iovalkey` or `redis`, or a cluster of one of them. */
+/** A client of `redis`, `ioredis` or `iovalkey`, or a cluster of one of them. */
 export interface RedisClient {
   duplicate(override?: object): unknown;
 }
 
-/** A server whose password expires, such as a token of a cloud provider. Needs the package `ioredis`. */
+/** A server whose password expires, such as a token of a cloud provider. */
 export interface RedisLogin {
   /** The URL of the server. */
   url: string;

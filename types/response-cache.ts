@@ -93,7 +93,7 @@ export interface RedisStoreOptions {
   /**
    * Prefix of every key. Handlers with different resolvers, and versions of an application whose responses
    * differ, need different prefixes.
-   * @default 'espalier:cache'
+   * @default 'espalier:cache:'
    */
   prefix?: string | undefined;
   /** The largest response in bytes. @default 1048576 (1 MiB) */

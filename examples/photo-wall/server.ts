@@ -8,7 +8,7 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
 import { presence } from 'espalier/presence';
-import { createPubSub } from 'espalier/pubsub';
+import { createPubSub, redis } from 'espalier/pubsub';
 import { memoryFiles } from 'espalier/sources';
 import { receiveFiles } from 'espalier/uploads';
 import express from 'express';
@@ -33,8 +33,7 @@ const store = await openStore(folder, new URL('pictures/', import.meta.url)).cat
 );
 // With a history, open tabs continue after a lost connection without a gap.
 const events = createPubSub<Events>({
-  redis: REDIS_URL,
-  prefix: 'photo-wall:',
+  transport: REDIS_URL && redis(REDIS_URL, { prefix: 'photo-wall:' }),
   history: {},
   onError: report,
 });

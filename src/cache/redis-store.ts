@@ -33,7 +33,7 @@ interface RedisStoreSettings {
 
 const RULES: Rules<RedisStoreSettings> = {
   redis: redisRule,
-  prefix: rule('espalier:cache', isString, 'a string'),
+  prefix: rule('espalier:cache:', isString, 'a string'),
   maxEntryBytes: bytes(1024 * 1024),
   onError: rule<RedisStoreSettings['onError']>(
     undefined,
@@ -210,7 +210,7 @@ class RedisStore implements PublicStore {
   #key(name: string): string {
     if (this.#server === undefined) throw new Error('Redis is not connected');
     // The braces are the hash tag, which keeps all keys on one node of a cluster.
-    return `{${this.#prefix}}:${this.#server}:${name}`;
+    return `{${this.#prefix}}${this.#server}:${name}`;
   }
 
   #entryKey(key: string): string {

@@ -132,7 +132,8 @@ function createPersisted(
   bytes: number,
   { options, report }: CoreParts,
 ): PersistedQueries {
-  const store = apq.store === undefined ? undefined : new SharedStore(apq.store, apq, report);
+  const target = apq.redis ?? apq.store;
+  const store = target === undefined ? undefined : new SharedStore(target, apq, report);
   return new PersistedQueries(prepare, store, { bytes, characters: maxCharacters(options.limits) });
 }
 
@@ -271,7 +272,8 @@ type TrustedSource =
 
 /** The options of automatic persisted queries after checks. */
 interface PersistedQuerySettings {
-  readonly store: RedisSource | PersistedQueryStore | undefined;
+  readonly redis: RedisSource | undefined;
+  readonly store: PersistedQueryStore | undefined;
   readonly ttl: number;
   readonly timeout: number;
   readonly prefix: string;
@@ -309,10 +311,11 @@ const rules: Rules<Given> = {
 };
 
 const apqRules: Rules<PersistedQuerySettings> = {
+  redis: redisRule,
   store: rule<PersistedQuerySettings['store']>(
     undefined,
-    isEither(isRedis, (value) => isObject(value) && isFunction(value['get']) && isFunction(value['set'])),
-    `an object with the functions "get" and "set", or ${redisRule.accepted}`,
+    (value) => isObject(value) && isFunction(value['get']) && isFunction(value['set']) && !isRedis(value),
+    'an object with the functions "get" and "set"; a Redis is the option "redis"',
   ),
   ttl: duration(24 * 60 * 60 * 1000),
   timeout: delay(200),
@@ -337,9 +340,17 @@ function resolveDocuments(given: unknown): DocumentSettings {
     from: from === undefined ? undefined : sourceOf(from),
     cacheBytes,
     only,
-    apq:
-      apq === false ? undefined : resolveOptions(PERSISTED_QUERY_OPTIONS, apq === true ? {} : apq, apqRules),
+    apq: apq === false ? undefined : resolvePersisted(apq === true ? {} : apq),
   };
+}
+
+function resolvePersisted(given: unknown): PersistedQuerySettings {
+  const settings = resolveOptions(PERSISTED_QUERY_OPTIONS, given, apqRules);
+  if (settings.redis === undefined || settings.store === undefined) return settings;
+  throw optionError(
+    PERSISTED_QUERY_OPTIONS,
+    'options "documents.apq.redis" and "documents.apq.store" are both set; remove one of them',
+  );
 }
 
 function sourceOf(from: unknown): TrustedSource {
@@ -470,7 +481,7 @@ class SharedStore {
   readonly #bounded: BoundedStore;
 
   constructor(
-    store: NonNullable<PersistedQuerySettings['store']>,
+    store: RedisSource | PersistedQueryStore,
     settings: PersistedQuerySettings,
     onError: (error: unknown) => void,
   ) {

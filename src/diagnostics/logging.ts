@@ -167,7 +167,7 @@ export function noteProductionDefaults(page: string, options: readonly string[])
 export function noteLocalKeys(): void {
   notice(
     'idempotency',
-    'NODE_ENV is production, and the option "idempotency" keeps its keys in the memory of this process: another process, or this one after a restart, executes a repeated mutation again. Set "idempotency.store" to a Redis',
+    'NODE_ENV is production, and the option "idempotency" keeps its keys in the memory of this process: another process, or this one after a restart, executes a repeated mutation again. Set "idempotency.redis" to a Redis',
   );
 }
 

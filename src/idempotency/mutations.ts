@@ -60,11 +60,11 @@ export class IdempotentMutations {
   #hasFailed = false;
 
   constructor(settings: IdempotencySettings, report: (error: unknown) => void) {
-    const { store, retention } = settings;
+    const { redis, ttl } = settings;
     this.#settings = settings;
-    this.#store = store === undefined ? new MemoryKeys(retention) : new RedisKeys(store, settings);
+    this.#store = redis === undefined ? new MemoryKeys(ttl) : new RedisKeys(redis, settings);
     this.#report = report;
-    if (store !== undefined) this.#tryStore();
+    if (redis !== undefined) this.#tryStore();
   }
 
   /** Reports a Redis that may evict keys before the first request. */
@@ -194,7 +194,7 @@ export class IdempotentMutations {
 
   /** Repeats a call until the store is available and has executed it, or the key has ended. Never rejects. */
   async #insist(call: () => MaybePromise<unknown>): Promise<void> {
-    const end = performance.now() + this.#settings.retention;
+    const end = performance.now() + this.#settings.ttl;
     for (let pause = PAUSE.first; performance.now() < end; pause = longer(pause)) {
       try {
         if (this.#store.problem === undefined) return void (await call());
@@ -424,9 +424,9 @@ class MemoryKeys implements KeyStore {
   readonly #running = new Map<string, KeyUse>();
   readonly #ended: LRUCache<string, Ended>;
 
-  constructor(retention: number) {
+  constructor(ttl: number) {
     const sizeCalculation = ({ result = '' }: Ended): number => ENTRY_BYTES + result.length;
-    this.#ended = new (packages.lruCache().LRUCache)({ maxSize: MAX_BYTES, ttl: retention, sizeCalculation });
+    this.#ended = new (packages.lruCache().LRUCache)({ maxSize: MAX_BYTES, ttl, sizeCalculation });
   }
 
   claim(use: KeyUse): Claim {
@@ -494,8 +494,8 @@ class RedisKeys implements KeyStore {
   }
 
   async #run(script: RedisScript, { id, print, owner }: KeyUse, result: string): Promise<readonly string[]> {
-    const { prefix, lease, retention } = this.#settings;
-    const inputs = [print, owner, lease, Math.ceil(retention), result] as const;
+    const { prefix, lease, ttl } = this.#settings;
+    const inputs = [print, owner, lease, Math.ceil(ttl), result] as const;
     try {
       const reply = await script.run(this.#redis, TIMEOUT_MILLISECONDS, `${prefix}${id}`, ...inputs);
       return reply as string[];
@@ -514,13 +514,13 @@ const named = (cause: Error): Error => new Error(`idempotency: ${cause.message}`
  */
 const script = (body: string): RedisScript =>
   new RedisScript(`
-local key, print, owner, lease, retention, result = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local key, print, owner, lease, ttl, result = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local known = redis.call('HMGET', key, 'print', 'owner', 'until', 'result')
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local function write(...)
   redis.call('HSET', key, 'print', print, 'owner', owner, ...)
-  redis.call('PEXPIRE', key, retention)
+  redis.call('PEXPIRE', key, ttl)
 end
 local isOwn = not known[1] or known[2] == owner
 ${body}`);

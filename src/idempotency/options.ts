@@ -27,9 +27,9 @@ import { IdempotentMutations } from './mutations.ts';
 export interface IdempotencySettings {
   readonly user: ((source: unknown, context: unknown) => unknown) | undefined;
   readonly required: boolean | readonly string[];
-  readonly store: RedisSource | undefined;
+  readonly redis: RedisSource | undefined;
   readonly prefix: string;
-  readonly retention: number;
+  readonly ttl: number;
   readonly lease: number;
   readonly wait: number;
 }
@@ -41,12 +41,14 @@ const rules: Rules<IdempotencySettings> = {
     isEither(isBoolean, isListOf(isString)),
     'a boolean, or a list of the fields of the mutation type',
   ),
-  store: redisRule,
+  redis: redisRule,
   prefix: rule('espalier:idempotency:', isString, 'a string'),
-  retention: duration(24 * 60 * 60 * 1000),
+  ttl: duration(24 * 60 * 60 * 1000),
   lease: delay(15_000),
   wait: delay(5000, 0),
 };
+
+const REPLACED_OPTIONS = { store: 'use redis', retention: 'use ttl' };
 
 /**
  * Creates the extension of the option `idempotency`. Without the option it only says that a schema defines the directive.
@@ -59,13 +61,13 @@ export function createIdempotency(
 ): Extension {
   if (given === undefined || given === false)
     return { noteUnenforced: createUnenforcedNote(scope, unenforced) };
-  const settings = resolveOptions(IDEMPOTENCY_OPTIONS, given === true ? {} : given, rules);
+  const settings = resolveOptions(IDEMPOTENCY_OPTIONS, given === true ? {} : given, rules, REPLACED_OPTIONS);
   if (settings.user === undefined && caller === undefined) {
     const accepted =
       'a function of the request, unless the option "caller" of graphqlHTTP says who is calling';
     throw wrongOption(IDEMPOTENCY_OPTIONS, 'user', undefined, accepted);
   }
-  if (settings.store === undefined && process.env['NODE_ENV'] === 'production') noteLocalKeys();
+  if (settings.redis === undefined && process.env['NODE_ENV'] === 'production') noteLocalKeys();
   const mutations = new IdempotentMutations(settings, reportBackground);
   return {
     readsSource: true,

@@ -45,8 +45,10 @@ export const SERVER_OPTIONS: OptionScope = { name: 'createServer', page: 'server
 export const PUBSUB_OPTIONS: OptionScope = {
   name: 'createPubSub',
   page: 'scaling',
-  example: "{ redis: 'redis://localhost:6379' }",
+  example: "{ transport: 'redis://localhost:6379' }",
 };
+export const REDIS_OPTIONS: OptionScope = { name: 'redis', page: 'redis', example: "{ prefix: 'shop:' }" };
+export const FILE_OPTIONS: OptionScope = { name: 'file', page: 'events' };
 export const HISTORY_OPTIONS: OptionScope = { name: 'createPubSub', page: 'scaling', within: 'history' };
 export const PRESENCE_OPTIONS: OptionScope = {
   name: 'presence',
@@ -55,7 +57,6 @@ export const PRESENCE_OPTIONS: OptionScope = {
 };
 export const MCP_OPTIONS: OptionScope = { name: 'mcp', page: 'mcp' };
 export const POSTGRES_OPTIONS: OptionScope = { name: 'postgres', page: 'events' };
-export const POSTGRES_HISTORY: OptionScope = { ...POSTGRES_OPTIONS, within: 'history' };
 export const INJECT_OPTIONS: OptionScope = { name: 'inject', page: 'testing' };
 export const SUBSCRIBE_OPTIONS: OptionScope = { name: 'subscribe', page: 'testing' };
 export const TRANSPORT_TEST_OPTIONS: OptionScope = { name: 'testTransport', page: 'events' };

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { PostgresClient, PostgresOptions, PostgresPool } from '../../types/postgres.ts';
 import type {
-  EventTransport,
+  HistorySettings,
   PublishOptions,
   StoredMessage,
   TopicStats,
@@ -23,8 +23,8 @@ import {
   wrongArgument,
   wrongOption,
 } from '../options/rules.ts';
-import { POSTGRES_HISTORY, POSTGRES_OPTIONS } from '../options/scopes.ts';
-import { HISTORY_RULES, type HistoryLimits, PAGE_LENGTH } from '../pubsub/history.ts';
+import { POSTGRES_OPTIONS } from '../options/scopes.ts';
+import { DEFAULT_LIMITS, PAGE_LENGTH } from '../pubsub/history.ts';
 import type {
   PresenceEntry,
   PresenceProcess,
@@ -32,7 +32,7 @@ import type {
   PresenceStore,
   PresenceUpdate,
 } from '../pubsub/presence-store.ts';
-import { type Confirmation, createConfirmation, refusal } from '../pubsub/transport.ts';
+import { type Confirmation, createConfirmation, type Engine, refusal } from '../pubsub/transport.ts';
 import { type Statements, SWEEP_ROWS, statementsFor } from './sql.ts';
 
 /** A subscription, with the place of the last delivered event; undefined until PostgreSQL has confirmed it. */
@@ -67,17 +67,17 @@ const ID = /^(\d{1,18})-\d{1,18}$/;
  * Carries events over a table in PostgreSQL. A notification only says that a channel has a new event: the events are read
  * from the table, from the place of the last delivered one on.
  */
-export class PostgresTransport implements EventTransport {
+export class PostgresTransport implements Engine {
   readonly name = 'PostgreSQL';
   readonly acceptsClient = true;
   readonly history: TransportHistory;
-  /** Who is there. */
   readonly presence: PresenceStore = {
     update: (channel, update) => this.#updatePresence(channel, update),
     read: (channel) => this.#readPresence(channel),
   };
 
   readonly #settings: PostgresSettings;
+  #limits: HistorySettings = DEFAULT_LIMITS;
   readonly #statements: Statements;
   readonly #queue: PublishQueue;
   readonly #channels = new Map<string, Channel>();
@@ -115,14 +115,19 @@ export class PostgresTransport implements EventTransport {
     };
   }
 
-  open(listener: TransportListener): void {
+  get heartbeat(): number {
+    return this.#settings.heartbeat;
+  }
+
+  open(listener: TransportListener, limits: HistorySettings = DEFAULT_LIMITS): void {
     this.#listener = listener;
+    this.#limits = limits;
     for (const pool of this.#pools) {
       pool.on('error', this.#ignore);
       pool.on('connect', this.#guard);
     }
     this.#running = this.#run();
-    const period = Math.min(this.#settings.history.age, SWEEP_MILLISECONDS);
+    const period = Math.min(limits.ttl, SWEEP_MILLISECONDS);
     this.#sweep = setInterval(() => void this.#removeOld(), period).unref();
   }
 
@@ -259,11 +264,12 @@ export class PostgresTransport implements EventTransport {
   }
 
   async #removeOld(): Promise<void> {
-    const { pool, history } = this.#settings;
+    const { pool } = this.#settings;
+    const { ttl, length } = this.#limits;
     try {
       for (const statement of this.#statements.sweeps) {
         for (let count = SWEEP_ROWS; count === SWEEP_ROWS && !this.#isClosed; )
-          count = (await writeIn(pool, SWEEP_MILLISECONDS, statement, [history.age, history.length])).length;
+          count = (await writeIn(pool, SWEEP_MILLISECONDS, statement, [ttl, length])).length;
       }
     } catch (cause) {
       // The next round repeats the removal. The connection that listens reports lost connections.
@@ -492,7 +498,7 @@ function unusable(channel: string): string | undefined {
   if (channel.includes('\0')) return 'PostgreSQL cannot store a topic with the character U+0000';
   const length = Buffer.byteLength(channel);
   if (length <= MAX_CHANNEL_BYTES) return undefined;
-  return `The name of a topic with its prefix has ${length} bytes; accepted: at most ${MAX_CHANNEL_BYTES}`;
+  return `The name of a topic has ${length} bytes; accepted: at most ${MAX_CHANNEL_BYTES}`;
 }
 
 const isQueryable = (client: object): client is Pick<PostgresClient, 'query'> =>
@@ -502,7 +508,6 @@ interface PostgresSettings {
   readonly pool: PostgresPool;
   readonly schema: string;
   readonly create: boolean;
-  readonly history: HistoryLimits;
   readonly listen: PostgresPool;
   readonly heartbeat: number;
   readonly commandTimeout: number;
@@ -518,23 +523,26 @@ const isPool = (value: unknown): boolean =>
 const SCHEMA = '1 to 40 lower-case letters, digits and _, such as "espalier"';
 const POOL = 'a Pool of the package pg, such as new pg.Pool({ connectionString })';
 
-type Given = Omit<PostgresSettings, 'pool' | 'history' | 'listen'> & {
-  readonly history: unknown;
+type Given = Omit<PostgresSettings, 'pool' | 'listen'> & {
   readonly listen: PostgresPool | undefined;
 };
 
 const RULES: Rules<Given> = {
   schema: rule('espalier', isSchema, SCHEMA),
   create: flag(true),
-  history: rule<unknown>({}, isObject, 'an object such as { length: 1000, age: 300_000 }'),
   listen: rule<PostgresPool | undefined>(undefined, isPool, POOL),
   heartbeat: delay(5000),
   commandTimeout: delay(5000),
 };
 
+const REPLACED_OPTIONS = {
+  history: "use history of createPubSub: { transport: postgres(pool), history: { ttl: '1h' } }",
+  prefix: 'use schema: applications with one database need different schemas',
+};
+
 function resolvePostgresOptions(pool: PostgresPool, options: PostgresOptions | undefined): PostgresSettings {
   if (!isPool(pool)) throw wrongArgument(POSTGRES_OPTIONS, 'pool', pool, POOL);
-  const given = resolveOptions<Given>(POSTGRES_OPTIONS, options, RULES);
+  const given = resolveOptions<Given>(POSTGRES_OPTIONS, options, RULES, REPLACED_OPTIONS);
   if (given.listen === undefined && pool.options?.max === 1) {
     const message =
       'the pool has "max: 1", and one connection always listens; raise it, or pass another pool as the option "listen"';
@@ -544,7 +552,6 @@ function resolvePostgresOptions(pool: PostgresPool, options: PostgresOptions | u
     ...given,
     pool,
     listen: given.listen ?? pool,
-    history: resolveOptions<HistoryLimits>(POSTGRES_HISTORY, given.history, HISTORY_RULES),
   };
 }
 

@@ -4,17 +4,17 @@ import { dirname, resolve as resolvePath } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type {
   EventLink,
-  EventTransport,
+  HistorySettings,
   StoredMessage,
   TopicStats,
   TransportHistory,
   TransportListener,
 } from '../../types/pubsub.ts';
-import { optionError } from '../options/rules.ts';
-import { HISTORY_OPTIONS } from '../options/scopes.ts';
-import { type HistoryLimits, IDLE_MILLISECONDS, PAGE_BYTES } from './history.ts';
+import { isPath, optionError, wrongArgument } from '../options/rules.ts';
+import { FILE_OPTIONS } from '../options/scopes.ts';
+import { DEFAULT_LIMITS, IDLE_MILLISECONDS, PAGE_BYTES } from './history.ts';
 import { LocalPresence } from './presence-store.ts';
-import { refusal } from './transport.ts';
+import { type Engine, refusal } from './transport.ts';
 
 /** The parts of `node:sqlite` that are used here. */
 interface Statement {
@@ -124,32 +124,41 @@ const STATEMENTS = {
  * Stores the events of one process in a file of SQLite, so that a restart loses none. Publishes of one turn of the event
  * loop are one transaction, and events are delivered after its commit.
  */
-export class FileTransport implements EventTransport {
+export class FileTransport implements Engine {
   readonly name = 'SQLite';
   readonly history: TransportHistory;
-  /** Who is there. */
   readonly presence: LocalPresence = new LocalPresence((channel, change) =>
     this.publish(channel, JSON.stringify(change)),
   );
-  readonly #limits: HistoryLimits;
   readonly #path: string;
-  readonly #database: Database;
-  readonly #statements: Statements;
-  #floor: number;
+  #limits: HistorySettings = DEFAULT_LIMITS;
+  #database!: Database;
+  #statements!: Statements;
+  #floor = 0;
   /** The number of the newest event of all channels. */
-  #last: number;
+  #last = 0;
   readonly #channels = new Set<string>();
   /** Events since the last time that a channel was trimmed. A large one counts as many. */
   readonly #untrimmed = new Map<string, number>();
-  readonly #sweeper: NodeJS.Timeout;
+  #sweeper: NodeJS.Timeout | undefined;
   #waiting: Waiting[] = [];
   #reading: Promise<unknown> = Promise.resolve();
   #listener: TransportListener | undefined;
   #isClosed = false;
 
+  constructor(path: string) {
+    if (!isPath(path)) throw wrongArgument(FILE_OPTIONS, 'path', path, 'the path of a file');
+    this.#path = resolvePath(path);
+    this.history = {
+      newest: (channel) => this.#read(() => String(this.#newest(channel))),
+      read: (channel, after, limit) => this.#inTurn(() => this.#following(channel, after, limit)),
+      extent: (channel) => this.#read(() => this.#extent(channel)),
+    };
+  }
+
   /** @throws TypeError (code `ERR_OPTION`) if the file cannot be used. */
-  constructor(file: string, limits: HistoryLimits) {
-    this.#path = resolvePath(file);
+  open(listener: TransportListener, limits: HistorySettings = DEFAULT_LIMITS): void {
+    this.#listener = listener;
     this.#limits = limits;
     // Microseconds, so that no earlier start can have reached the number.
     const now = Date.now() * 1000 + randomInt(1000);
@@ -157,16 +166,7 @@ export class FileTransport implements EventTransport {
     const { floor, last } = this.#statements.numbers.get() as Numbers;
     this.#floor = floor;
     this.#last = Math.max(last, now);
-    this.history = {
-      newest: (channel) => this.#read(() => String(this.#newest(channel))),
-      read: (channel, after, limit) => this.#inTurn(() => this.#following(channel, after, limit)),
-      extent: (channel) => this.#read(() => this.#extent(channel)),
-    };
-    this.#sweeper = setInterval(() => this.#sweep(), Math.min(limits.age, SWEEP_MILLISECONDS)).unref();
-  }
-
-  open(listener: TransportListener): void {
-    this.#listener = listener;
+    this.#sweeper = setInterval(() => this.#sweep(), Math.min(limits.ttl, SWEEP_MILLISECONDS)).unref();
   }
 
   publish(channel: string, payload: string): Promise<void> {
@@ -197,7 +197,7 @@ export class FileTransport implements EventTransport {
 
   #open(now: number): readonly [Database, Statements] {
     const fail = (reason: string): TypeError =>
-      optionError(HISTORY_OPTIONS, `option "history.file" is ${JSON.stringify(this.#path)}, ${reason}`);
+      optionError(FILE_OPTIONS, `the path is ${JSON.stringify(this.#path)}, ${reason}`);
     const line = Number(process.versions.node.split('.')[0]);
     const sqlite =
       line < LEAST_NODE ? undefined : (process.getBuiltinModule('node:sqlite') as Sqlite | undefined);
@@ -279,7 +279,7 @@ export class FileTransport implements EventTransport {
   }
 
   get #cutoff(): number {
-    return Date.now() - this.#limits.age;
+    return Date.now() - this.#limits.ttl;
   }
 
   /** Stores the events that wait, at most a step of them at a time: all of these or none. */

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import type { EventLink, TopicStats } from '../../types/pubsub.ts';
+import type { EventLink, HistorySettings, TopicStats } from '../../types/pubsub.ts';
 import { duration, positive, type Rules } from '../options/rules.ts';
 
 export interface StoredEvent {
@@ -28,13 +28,12 @@ export interface HistoryStore {
   readonly extent?: ((channel: string) => Promise<TopicStats>) | undefined;
 }
 
-export interface HistoryLimits {
-  readonly length: number;
-  /** Milliseconds. */
-  readonly age: number;
-}
-
-export const HISTORY_RULES: Rules<HistoryLimits> = { length: positive(1000), age: duration(300_000) };
+export const HISTORY_RULES: Rules<HistorySettings> = { length: positive(1000), ttl: duration(300_000) };
+/** The limits of transports that always have a history. */
+export const DEFAULT_LIMITS: HistorySettings = {
+  length: HISTORY_RULES.length.fallback,
+  ttl: HISTORY_RULES.ttl.fallback,
+};
 
 /**
  * Creates the id of a start: the place before the first event of a channel. It is never created again. After the events
@@ -43,7 +42,7 @@ export const HISTORY_RULES: Rules<HistoryLimits> = { length: positive(1000), age
 export const createStart = (): string => `0-${randomInt(1, 2 ** 47)}`;
 
 /**
- * Milliseconds after which the id of the newest event is forgotten, in addition to `age`: clients of an idle
+ * Milliseconds after which the id of the newest event is forgotten, in addition to `ttl`: clients of an idle
  * topic can resume.
  */
 export const IDLE_MILLISECONDS: number = 7 * 24 * 60 * 60 * 1000;
@@ -73,13 +72,13 @@ const COMPACT = 1024;
 
 /** The history of a process without Redis. */
 export class MemoryHistory implements HistoryStore {
-  readonly #limits: HistoryLimits;
+  readonly #limits: HistorySettings;
   readonly #channels = new Map<string, ChannelHistory>();
   /** Part of each id, so that the cursors of another process are recognised as unknown. */
   readonly #process = `${Date.now()}.${randomInt(1e9)}`;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(limits: HistoryLimits) {
+  constructor(limits: HistorySettings) {
     this.#limits = limits;
   }
 
@@ -108,7 +107,7 @@ export class MemoryHistory implements HistoryStore {
    * begin again with the ids that it had.
    */
   get #epoch(): string {
-    return `${this.#process}.${Math.floor(performance.now() / (this.#limits.age + IDLE_MILLISECONDS))}`;
+    return `${this.#process}.${Math.floor(performance.now() / (this.#limits.ttl + IDLE_MILLISECONDS))}`;
   }
 
   page(name: string, after: string): Promise<Page> {
@@ -149,17 +148,17 @@ export class MemoryHistory implements HistoryStore {
     const epoch = this.#epoch;
     const channel = { epoch, events: [], first: 0, newest: `${epoch}-0`, count: 0, time: 0 };
     this.#channels.set(name, channel);
-    const period = Math.min(this.#limits.age, SWEEP_MILLISECONDS);
+    const period = Math.min(this.#limits.ttl, SWEEP_MILLISECONDS);
     this.#timer ??= setInterval(() => this.#sweep(), period).unref();
     return channel;
   }
 
   #trim(channel: ChannelHistory, now: number): void {
-    const { length, age } = this.#limits;
+    const { length, ttl } = this.#limits;
     const { events } = channel;
     while (
       channel.first < events.length &&
-      (events.length - channel.first > length || (events[channel.first] as TimedEvent).time < now - age)
+      (events.length - channel.first > length || (events[channel.first] as TimedEvent).time < now - ttl)
     ) {
       channel.first++;
     }
@@ -173,7 +172,7 @@ export class MemoryHistory implements HistoryStore {
     const now = performance.now();
     for (const [name, channel] of this.#channels) {
       this.#trim(channel, now);
-      if (channel.time < now - this.#limits.age - IDLE_MILLISECONDS) this.#channels.delete(name);
+      if (channel.time < now - this.#limits.ttl - IDLE_MILLISECONDS) this.#channels.delete(name);
     }
     if (this.#channels.size > 0) return;
     clearInterval(this.#timer);

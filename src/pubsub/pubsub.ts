@@ -1,6 +1,7 @@
 import type {
   EventStream,
   EventTransport,
+  HistorySettings,
   PublishOptions,
   PubSub,
   PubSubOptions,
@@ -14,11 +15,9 @@ import { createErrorListener, guardListener } from '../diagnostics/logging.ts';
 import {
   bytes,
   delay,
-  flag,
   isEither,
   isFunction,
   isObject,
-  isPath,
   isString,
   type OptionScope,
   optionError,
@@ -30,10 +29,9 @@ import {
   wrongArgument,
 } from '../options/rules.ts';
 import { HISTORY_OPTIONS, PUBSUB_OPTIONS } from '../options/scopes.ts';
-import { isClusterSource, redisRule } from '../redis/clients.ts';
+import { isRedis, redisRule } from '../redis/clients.ts';
 import { cursorsOf, idOf, isId, resumedCursor } from './cursor.ts';
-import { FileTransport } from './file-transport.ts';
-import { HISTORY_RULES, type HistoryLimits, MemoryHistory } from './history.ts';
+import { HISTORY_RULES, MemoryHistory } from './history.ts';
 import { type PresenceAccess, type PresenceStore, withAccess } from './presence-store.ts';
 import { IdleTopics, RecordedTopic } from './recorded-topic.ts';
 import { RedisTransport } from './redis-transport.ts';
@@ -48,14 +46,15 @@ import {
 import {
   channelOf,
   createLocalTransport,
+  type Engine,
   SharedTransport,
   type Transport,
   type TransportEvents,
 } from './transport.ts';
 
 /**
- * Creates a source of events for subscriptions: within this process, or with `redis` in every process on the
- * same Redis.
+ * Creates a source of events for subscriptions: within this process, or with a `transport` in every process that has the
+ * same one.
  *
  * @throws TypeError for an unknown option or a wrong value.
  */
@@ -97,6 +96,7 @@ function assertTopic(scope: OptionScope, topic: unknown): void {
 
 class EventBroker<Events extends object> implements PubSub<Events>, PresenceAccess {
   readonly #settings: PubSubSettings;
+  readonly #prefix: string;
   readonly #transport: Transport;
   readonly #topics = new Map<string, Topic>();
   readonly #services: TopicServices;
@@ -108,6 +108,7 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
 
   constructor(settings: PubSubSettings) {
     this.#settings = settings;
+    this.#prefix = settings.engine?.prefix ?? '';
     this.#services = {
       limits: settings,
       slowReaders: new SlowReaders(),
@@ -122,7 +123,7 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
         const topic = this.#topics.get(channel);
         topic?.receive(payload, size, link);
         if (topic !== undefined && topic.size > 0 && deliveries.hasSubscribers) {
-          deliveries.publish({ topic: channel.slice(settings.prefix.length), streams: topic.size });
+          deliveries.publish({ topic: channel.slice(this.#prefix.length), streams: topic.size });
         }
       },
       subscribed: (channel) => this.#topics.get(channel)?.subscribed(),
@@ -150,7 +151,7 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
     payload: Events[Name],
     options?: PublishOptions,
   ): Promise<void> {
-    const publish = () => this.#transport.publish(channelOf(this.#settings.prefix, topic), payload, options);
+    const publish = () => this.#transport.publish(channelOf(this.#prefix, topic), payload, options);
     const published = publishes.hasSubscribers ? observePublish(topic, payload, publish) : publish();
     published.catch(this.#settings.onError);
     return published;
@@ -165,7 +166,7 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
   }
 
   async ready(name: keyof Events & string): Promise<void> {
-    const channel = channelOf(this.#settings.prefix, name);
+    const channel = channelOf(this.#prefix, name);
     if (this.#closed) return this.#transport.ready(channel);
     let topic = this.#topics.get(channel);
     if (topic === undefined) {
@@ -203,7 +204,7 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
   }
 
   channelOf(topic: string): string {
-    return channelOf(this.#settings.prefix, topic);
+    return channelOf(this.#prefix, topic);
   }
 
   onError(error: Error): void {
@@ -215,7 +216,7 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
   }
 
   #open(name: string, { after }: SubscribeOptions): EventStream<unknown> {
-    const channel = channelOf(this.#settings.prefix, name);
+    const channel = channelOf(this.#prefix, name);
     const { history } = this.#transport;
     const cursor = after ?? (history === undefined ? undefined : resumedCursor());
     const id = cursor === undefined ? undefined : idOf(name, cursor);
@@ -245,7 +246,7 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
     const { history } = this.#transport;
     const newest = history?.peek?.bind(history);
     if (newest === undefined) return undefined;
-    return new IdleTopics(this.#settings.heartbeat, {
+    return new IdleTopics(this.#settings.engine?.heartbeat ?? HEARTBEAT, {
       topics: () => this.#topics.values(),
       isConnected: () => this.#transport.isConnected,
       newest,
@@ -263,7 +264,7 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
     { channel }: Topic,
     extent: (channel: string) => Promise<TopicStats>,
   ): Promise<[string, TopicStats]> {
-    return [channel.slice(this.#settings.prefix.length), await extent(channel)];
+    return [channel.slice(this.#prefix.length), await extent(channel)];
   }
 
   #endedStream(error?: Error): EventStream<unknown> {
@@ -273,16 +274,19 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
   }
 }
 
-function createTransport(settings: PubSubSettings, events: TransportEvents): Transport {
-  const { history, maxOutage } = settings;
-  const engine = settings.transport ?? createEngine(settings);
-  if (engine !== undefined) return new SharedTransport(engine, events, maxOutage);
-  return createLocalTransport(events, history && new MemoryHistory(history));
-}
+/** Milliseconds between two checks for messages that a transport of the application has dropped. */
+const HEARTBEAT = 5000;
 
-function createEngine({ redis, history, ...settings }: PubSubSettings): EventTransport | undefined {
-  if (redis !== undefined) return new RedisTransport(redis, { ...settings, history });
-  return history?.file === undefined ? undefined : new FileTransport(history.file, history);
+function createTransport({ engine, ...settings }: PubSubSettings, events: TransportEvents): Transport {
+  const { history } = settings;
+  if (engine === undefined) return createLocalTransport(events, history && new MemoryHistory(history));
+  const transport = new SharedTransport(engine, events, settings);
+  if (history === undefined || transport.history !== undefined) return transport;
+  transport.close().catch(settings.onError);
+  throw optionError(
+    PUBSUB_OPTIONS,
+    'option "history" has no effect with this transport, which stores no events; remove it',
+  );
 }
 
 /** The end of a publish: without an error the transport has the event. */
@@ -323,26 +327,18 @@ function observePublish(topic: string, payload: unknown, publish: () => Promise<
   return published;
 }
 
-interface HistorySettings extends HistoryLimits {
-  readonly file: string | undefined;
-}
-
 interface PubSubSettings {
-  readonly redis: RedisSource | undefined;
-  readonly sharded: boolean;
-  readonly prefix: string;
+  readonly engine: Engine | undefined;
+  readonly history: HistorySettings | undefined;
   readonly maxBufferedEvents: number;
   readonly maxBufferedBytes: number;
-  readonly heartbeat: number;
-  readonly commandTimeout: number;
   readonly maxOutage: number;
-  readonly transport: EventTransport | undefined;
-  readonly history: HistorySettings | undefined;
   readonly onGap: () => void;
   readonly onError: (error: Error) => void;
 }
 
-type Given = Omit<PubSubSettings, 'onError' | 'history'> & {
+type Given = Omit<PubSubSettings, 'engine' | 'history' | 'onError'> & {
+  readonly transport: EventTransport | RedisSource | undefined;
   readonly history: unknown;
   readonly onError: ((error: Error) => void) | false | undefined;
 };
@@ -350,26 +346,21 @@ type Given = Omit<PubSubSettings, 'onError' | 'history'> & {
 const WARNINGS = { owner: 'createPubSub', type: 'PubSubWarning', code: 'ESPALIER_PUBSUB' };
 const ignore = (): void => undefined;
 
-function isTransport(value: unknown): boolean {
+function isTransport(value: unknown): value is EventTransport {
   const methods = ['open', 'publish', 'subscribe', 'unsubscribe', 'close'];
   return isObject(value) && methods.every((name) => isFunction(value[name]));
 }
 
 const RULES: Rules<Given> = {
-  redis: redisRule,
-  sharded: flag(false),
-  prefix: rule('espalier:', isString, 'a string'),
+  transport: rule<Given['transport']>(
+    undefined,
+    isEither(isRedis, isTransport),
+    `${redisRule.accepted}, what redis() or file() returned, postgres() of espalier/postgres, or an object with open, publish, subscribe, unsubscribe and close`,
+  ),
+  history: rule<unknown>(undefined, isObject, "an object such as { length: 1000, ttl: '5m' }"),
   maxBufferedEvents: positive(1024),
   maxBufferedBytes: bytes(8 * 1024 * 1024),
-  heartbeat: delay(5000),
-  commandTimeout: delay(5000),
-  history: rule<unknown>(undefined, isObject, 'an object such as { length: 1000, age: 300_000 }'),
   maxOutage: delay(60_000),
-  transport: rule<EventTransport | undefined>(
-    undefined,
-    isTransport,
-    'an object with open, publish, subscribe, unsubscribe and close, such as postgres(pool) of espalier/postgres',
-  ),
   onGap: rule(ignore, isFunction, 'a function'),
   onError: rule<Given['onError']>(
     undefined,
@@ -378,11 +369,16 @@ const RULES: Rules<Given> = {
   ),
 };
 
-const REDIS = "use redis: a URL such as 'redis://localhost:6379', or a client";
+const REDIS = "use transport: a URL such as 'redis://localhost:6379', a client, or redis(url, options)";
 const POSTGRES = 'use transport: postgres(pool) of espalier/postgres';
+const FILE = 'use transport: file(path)';
+const TTL = "use ttl: a duration such as '5m'";
+const ofRedis = (name: string): string => `use transport: redis(url, { ${name} })`;
 
-/** Replacements for options of other packages, for error messages. */
+/** Replacements for options of transports and of other packages, for error messages. */
 const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
+  redis: REDIS,
+  redisUrl: REDIS,
   host: REDIS,
   port: REDIS,
   url: REDIS,
@@ -391,20 +387,23 @@ const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   publisher: REDIS,
   subscriber: REDIS,
   eventTarget: REDIS,
+  prefix: ofRedis('prefix'),
+  sharded: ofRedis('sharded'),
+  heartbeat: ofRedis('heartbeat'),
+  commandTimeout: ofRedis('commandTimeout'),
   pool: POSTGRES,
   postgres: POSTGRES,
-  file: 'use history: { file }',
+  file: FILE,
 };
+const REPLACED_LIMITS = { file: FILE, age: TTL, maxAge: TTL };
 
 /** The transports that belong to a pubsub. */
 const usedTransports = new WeakSet<EventTransport>();
 
-/** A transport serves one pubsub, and has its own settings. */
-function assertTransport(transport: EventTransport, given: Readonly<Record<string, unknown>>): void {
-  for (const name of ['redis', 'sharded', 'commandTimeout', 'history']) {
-    if (given[name] !== undefined)
-      throw optionError(PUBSUB_OPTIONS, `the option "${name}" belongs to the transport; remove it`);
-  }
+/** A transport serves one pubsub. */
+function engineOf(transport: Given['transport']): Engine | undefined {
+  if (transport === undefined) return undefined;
+  if (!isTransport(transport) || isRedis(transport)) return new RedisTransport(transport, undefined);
   if (usedTransports.has(transport)) {
     throw optionError(
       PUBSUB_OPTIONS,
@@ -412,39 +411,25 @@ function assertTransport(transport: EventTransport, given: Readonly<Record<strin
     );
   }
   usedTransports.add(transport);
-}
-
-const RULES_WITH_FILE: Rules<HistorySettings> = {
-  ...HISTORY_RULES,
-  file: rule<string | undefined>(undefined, isPath, 'the path of a file'),
-};
-
-function resolveHistory(given: unknown, redis: unknown): HistorySettings | undefined {
-  if (given === undefined) return undefined;
-  const history = resolveOptions<HistorySettings>(HISTORY_OPTIONS, given, RULES_WITH_FILE);
-  if (history.file !== undefined && redis !== undefined) {
-    const message =
-      'option "history.file" has no effect with "redis", which keeps the history; remove one of them';
-    throw optionError(HISTORY_OPTIONS, message);
-  }
-  return history;
+  return transport;
 }
 
 function resolvePubSubOptions(options: PubSubOptions | undefined): PubSubSettings {
-  const resolved = resolveOptions<Given>(PUBSUB_OPTIONS, options, RULES, REPLACED_OPTIONS);
-  const { history, ...settings } = resolved;
-  if (settings.transport !== undefined) assertTransport(settings.transport, { ...options });
-  const { redis, sharded } = settings;
-  if (sharded && (redis === undefined || !isClusterSource(redis)))
-    throw optionError(
-      PUBSUB_OPTIONS,
-      'option "sharded" needs a cluster: pass a cluster of ioredis, iovalkey or "redis" as "redis", or remove it',
-    );
-  const onError = createErrorListener(resolved.onError, WARNINGS);
+  const { transport, history, ...settings } = resolveOptions<Given>(
+    PUBSUB_OPTIONS,
+    options,
+    RULES,
+    REPLACED_OPTIONS,
+  );
+  const onError = createErrorListener(settings.onError, WARNINGS);
   return {
     ...settings,
-    history: resolveHistory(history, redis),
-    onGap: guardListener('onGap', resolved.onGap, onError),
+    history:
+      history === undefined
+        ? undefined
+        : resolveOptions<HistorySettings>(HISTORY_OPTIONS, history, HISTORY_RULES, REPLACED_LIMITS),
+    engine: engineOf(transport),
+    onGap: guardListener('onGap', settings.onGap, onError),
     onError,
   };
 }

@@ -1,22 +1,33 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type {
   EventLink,
-  EventTransport,
+  HistorySettings,
+  RedisTransportOptions,
   StoredMessage,
   TopicStats,
   TransportHistory,
   TransportListener,
 } from '../../types/pubsub.ts';
 import type { RedisSource } from '../../types/redis.ts';
-import { isString } from '../options/rules.ts';
-import { isReplyError, type RedisCommand } from '../redis/clients.ts';
+import {
+  delay as duration,
+  flag,
+  isString,
+  optionError,
+  type Rules,
+  resolveOptions,
+  rule,
+  wrongArgument,
+} from '../options/rules.ts';
+import { REDIS_OPTIONS } from '../options/scopes.ts';
+import { isClusterSource, isRedis, isReplyError, type RedisCommand, redisRule } from '../redis/clients.ts';
 import { RedisScript } from '../redis/commands.ts';
 import { createLine, createMessageLine } from '../redis/connect.ts';
 import { type ConnectionTimeouts, isRefusal, RedisConnection } from '../redis/connection.ts';
-import { createStart, type HistoryLimits, IDLE_MILLISECONDS, PAGE_BYTES } from './history.ts';
+import { createStart, IDLE_MILLISECONDS, PAGE_BYTES } from './history.ts';
 import type { PresenceStore } from './presence-store.ts';
 import { redisPresence, updateScript } from './redis-presence.ts';
-import { type Confirmation, createConfirmation, refusal } from './transport.ts';
+import { type Confirmation, createConfirmation, type Engine, refusal } from './transport.ts';
 
 interface Connections {
   readonly publisher: RedisConnection;
@@ -24,20 +35,43 @@ interface Connections {
 }
 
 interface RedisSettings extends ConnectionTimeouts {
-  readonly history: HistoryLimits | undefined;
+  readonly prefix: string;
   /** Whether a message stays on the node of its channel. */
   readonly sharded: boolean;
 }
 
+const RULES: Rules<RedisSettings> = {
+  prefix: rule('espalier:', isString, 'a string'),
+  sharded: flag(false),
+  heartbeat: duration(5000),
+  commandTimeout: duration(5000),
+};
+
+const REPLACED_OPTIONS = {
+  history: "use history of createPubSub: { transport: redis(url), history: { ttl: '1h' } }",
+};
+
+function resolveRedisOptions(redis: RedisSource, options: RedisTransportOptions | undefined): RedisSettings {
+  if (!isRedis(redis)) throw wrongArgument(REDIS_OPTIONS, 'redis', redis, redisRule.accepted);
+  const settings = resolveOptions<RedisSettings>(REDIS_OPTIONS, options, RULES, REPLACED_OPTIONS);
+  if (settings.sharded && !isClusterSource(redis))
+    throw optionError(
+      REDIS_OPTIONS,
+      'option "sharded" needs a cluster: pass a cluster of ioredis, iovalkey or "redis", or remove it',
+    );
+  return settings;
+}
+
 /** Carries messages between processes, over the two connections that Redis pub/sub needs. */
-export class RedisTransport implements EventTransport {
+export class RedisTransport implements Engine {
   readonly name = 'Redis';
-  readonly history: TransportHistory | undefined;
+  history: TransportHistory | undefined;
 
   readonly #redis: RedisSource;
   readonly #settings: RedisSettings;
   /** Stores and publishes an event. */
-  readonly #publishScript: RedisScript | undefined;
+  #publishScript: RedisScript | undefined;
+  #limits: HistorySettings | undefined;
   readonly #channels = new Map<string, RedisChannel>();
   #events!: TransportListener;
   #connections!: Promise<Connections>;
@@ -48,19 +82,24 @@ export class RedisTransport implements EventTransport {
   #wasReady = false;
   #lost = false;
 
-  constructor(redis: RedisSource, settings: RedisSettings) {
+  constructor(redis: RedisSource, options: RedisTransportOptions | undefined) {
     this.#redis = redis;
-    this.#settings = settings;
-    if (settings.history === undefined) return;
-    this.#publishScript = new RedisScript(publishing(settings.history, settings.sharded, 'ARGV[1]'));
-    this.history = historyIn(settings.history, (command) => this.#read(command));
+    this.#settings = resolveRedisOptions(redis, options);
   }
 
-  /** Who is there. */
+  get prefix(): string {
+    return this.#settings.prefix;
+  }
+
+  get heartbeat(): number {
+    return this.#settings.heartbeat;
+  }
+
   get presence(): PresenceStore {
-    const { history, sharded } = this.#settings;
-    const kept = IDLE_MILLISECONDS + (history?.age ?? 0);
-    const script = new RedisScript(updateScript(publishing(history, sharded, 'payload'), kept));
+    const { sharded } = this.#settings;
+    const limits = this.#limits;
+    const kept = IDLE_MILLISECONDS + (limits?.ttl ?? 0);
+    const script = new RedisScript(updateScript(publishing(limits, sharded, 'payload'), kept));
     return redisPresence({
       keysOf,
       createStart,
@@ -69,8 +108,13 @@ export class RedisTransport implements EventTransport {
     });
   }
 
-  open(listener: TransportListener): void {
+  open(listener: TransportListener, limits?: HistorySettings): void {
     this.#events = listener;
+    this.#limits = limits;
+    if (limits !== undefined) {
+      this.#publishScript = new RedisScript(publishing(limits, this.#settings.sharded, 'ARGV[1]'));
+      this.history = historyIn(limits, (command) => this.#read(command));
+    }
     this.#connections = this.#connect();
     this.#connections.catch((error: Error) => {
       this.#failure = error;
@@ -296,18 +340,18 @@ const RENEWAL = 1000;
  * with the milliseconds since 1970. The limits are part of the text, because each argument takes time; as strings, which
  * Redis does not have to convert. ARGV[2]: the channel, ARGV[3]: the id of its start if it has none.
  */
-function publishing(history: HistoryLimits | undefined, sharded: boolean, payload: string): string {
+function publishing(history: HistorySettings | undefined, sharded: boolean, payload: string): string {
   const send = sharded ? "redis.call('SPUBLISH', KEYS[1]" : "redis.call('PUBLISH', ARGV[2]";
   if (history === undefined) return `${send}, ${payload})`;
-  const { length, age } = history;
-  const lifetime = age + RENEWAL;
+  const { length, ttl } = history;
+  const lifetime = ttl + RENEWAL;
   return `
 local previous = redis.call('GET', KEYS[2]) or ARGV[3]
 local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', '${length}', '*', 'p', previous, 'e', ${payload})
 if string.sub(id, 1, 10) == string.sub(previous, 1, 10) then
   redis.call('SET', KEYS[2], id, 'KEEPTTL')
 else
-  redis.call('XTRIM', KEYS[1], 'MINID', '~', string.format('%.0f', math.max(0, string.match(id, '^%d+') - ${age})))
+  redis.call('XTRIM', KEYS[1], 'MINID', '~', string.format('%.0f', math.max(0, string.match(id, '^%d+') - ${ttl})))
   redis.call('PEXPIRE', KEYS[1], '${lifetime}')
   redis.call('SET', KEYS[2], id, 'PX', '${lifetime + IDLE_MILLISECONDS}')
 end
@@ -337,11 +381,11 @@ return {redis.call('GET', KEYS[2]) or '', entries}
 `;
 
 /** ARGV: the id of the start. Returns the newest id. It is kept as long as that of an event. */
-const begin = ({ age }: HistoryLimits): string => `
+const begin = ({ ttl }: HistorySettings): string => `
 local newest = redis.call('GET', KEYS[2])
 if not newest then
   newest = ARGV[1]
-  redis.call('SET', KEYS[2], newest, 'PX', '${age + RENEWAL + IDLE_MILLISECONDS}')
+  redis.call('SET', KEYS[2], newest, 'PX', '${ttl + RENEWAL + IDLE_MILLISECONDS}')
 end
 return newest
 `;
@@ -354,7 +398,7 @@ type Entry = [id: string, fields: [string, string, string, string]];
 
 /** The history of channels in Redis Streams. */
 function historyIn(
-  limits: HistoryLimits,
+  limits: HistorySettings,
   send: (command: RedisCommand) => Promise<unknown>,
 ): TransportHistory {
   const script = begin(limits);

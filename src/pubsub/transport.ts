@@ -2,9 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type {
   EventLink,
   EventTransport,
+  HistorySettings,
   PublishOptions,
   StoredMessage,
   TransportHistory,
+  TransportListener,
 } from '../../types/pubsub.ts';
 import {
   createStart,
@@ -33,6 +35,16 @@ export interface Transport {
   /** Resolves when messages of the channel arrive. */
   ready(channel: string): Promise<void>;
   close(): Promise<void>;
+}
+
+/** What the transports of this package have in addition. */
+export interface Engine extends EventTransport {
+  /** Who is there. */
+  readonly presence?: PresenceStore;
+  /** Precedes the topic in the name of its channel. */
+  readonly prefix?: string;
+  /** Milliseconds between two checks for dropped messages. */
+  readonly heartbeat?: number;
 }
 
 /** Callbacks of a transport. */
@@ -112,7 +124,7 @@ interface Subscription {
 /** Carries messages as JSON over an engine that other processes share. */
 export class SharedTransport implements Transport {
   readonly history: HistoryStore | undefined;
-  readonly #engine: EventTransport;
+  readonly #engine: Engine;
   readonly #events: TransportEvents;
   readonly #maxOutage: number;
   readonly #channels = new Map<string, Subscription>();
@@ -120,13 +132,15 @@ export class SharedTransport implements Transport {
   #isClosed = false;
   #outage: NodeJS.Timeout | undefined;
 
-  constructor(engine: EventTransport, events: TransportEvents, maxOutage: number) {
+  constructor(
+    engine: Engine,
+    events: TransportEvents,
+    { maxOutage, history }: { readonly maxOutage: number; readonly history: HistorySettings | undefined },
+  ) {
     this.#engine = engine;
     this.#events = events;
     this.#maxOutage = maxOutage;
-    this.history =
-      engine.history && new SharedHistory(engine.history, { isClosed: () => this.#isClosed, ...events });
-    engine.open({
+    const listener: TransportListener = {
       message: (channel, text, link) => this.#receive(channel, text, link),
       gap: (channel) => {
         if (channel === undefined) this.#isLost = false;
@@ -142,7 +156,10 @@ export class SharedTransport implements Transport {
         if (!this.#isClosed) events.refused(error, channel);
       },
       error: events.error,
-    });
+    };
+    engine.open(listener, history);
+    this.history =
+      engine.history && new SharedHistory(engine.history, { isClosed: () => this.#isClosed, ...events });
   }
 
   get isConnected(): boolean {
@@ -150,8 +167,7 @@ export class SharedTransport implements Transport {
   }
 
   presence(): PresenceStore | undefined {
-    const engine: EventTransport & { readonly presence?: PresenceStore } = this.#engine;
-    return engine.presence;
+    return this.#engine.presence;
   }
 
   async publish(channel: string, payload: unknown, options: PublishOptions | undefined): Promise<void> {

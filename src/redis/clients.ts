@@ -41,6 +41,7 @@ export interface NodeRedisClient extends RedisClient {
   };
   connect(): Promise<unknown>;
   destroy(): void;
+  unref(): void;
   on(event: 'error' | 'sharded-channel-moved', listener: (error: Error) => void): unknown;
   duplicate(override?: object): NodeRedisClient;
   sendCommand(words: Words, options: object): Promise<unknown>;
@@ -77,17 +78,23 @@ export const isClusterSource = (redis: RedisSource): boolean =>
 
 export const isLogin = (redis: RedisSource): redis is RedisLogin => isObject(redis) && 'credentials' in redis;
 
-/** Whether ioredis can parse a URL. A database that is not a number would cause an unhandled rejection in ioredis. */
+/**
+ * Whether every client understands a URL in the same way. ioredis takes any option from the query, and node-redis none. A
+ * database that is not a number would cause an unhandled rejection in ioredis.
+ */
 function isRedisUrl(text: unknown): boolean {
   if (!isString(text) || !/^rediss?:\/\//.test(text)) return false;
   try {
-    const { username, password, pathname } = new URL(text);
+    const { username, password, pathname, searchParams } = new URL(text);
     decodeURIComponent(username + password);
-    return /^\/?(?:\d.*)?$/.test(pathname);
+    return /^\/?\d*$/.test(pathname) && [...searchParams.keys()].every((name) => QUERY.has(name));
   } catch {
     return false;
   }
 }
+
+/** `family` is for ioredis, which otherwise looks for one kind of address only. */
+const QUERY = new Set(['keyPrefix', 'family']);
 
 export function isRedis(value: unknown): value is RedisSource {
   if (!isObject(value)) return isRedisUrl(value);
@@ -99,7 +106,7 @@ export function isRedis(value: unknown): value is RedisSource {
 export const redisRule: Rule<RedisSource | undefined> = rule<RedisSource | undefined>(
   undefined,
   isRedis,
-  'a redis:// or rediss:// URL (user:password@host:port/database, percent-encoded), { url, credentials }, or a client or cluster of ioredis, iovalkey, or "redis" (version 5 or later)',
+  'a redis:// or rediss:// URL (user:password@host:port/database?keyPrefix=name:, percent-encoded), { url, credentials }, or a client or cluster of ioredis, iovalkey, or "redis" (version 5 or later)',
 );
 
 /** Sends a command over a client of ioredis. With `enableAutoPipelining`, its method `call` would fail. */

@@ -2,14 +2,16 @@ import { lookup } from 'node:dns';
 import nodeModule from 'node:module';
 import type { Socket } from 'node:net';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
-import type { RedisLogin, RedisSource } from '../../types/redis.ts';
+import type { RedisCredentials, RedisLogin, RedisSource } from '../../types/redis.ts';
 import { codeOf } from '../http/reply.ts';
-import { isString } from '../options/rules.ts';
+import { isObject, isString } from '../options/rules.ts';
 import {
   type Ioredis,
   isLogin,
+  isNodeCluster,
   isNodeRedis,
   isReplyError,
+  type NodeRedisClient,
   type RedisCommand,
   type RedisCommands,
   refusedOnce,
@@ -69,28 +71,84 @@ export async function connectShared(redis: string | RedisLogin): Promise<RedisCo
 async function lineToUrl(
   redis: string | RedisLogin,
   target: Omit<RedisTarget, 'redis'>,
-  options: IoredisOptions = {},
+  options: LineOptions & { readonly isShared?: boolean } = {},
 ): Promise<RedisLine> {
-  const { url, credentials } = isString(redis) ? { url: redis, credentials: undefined } : redis;
-  const Client = await loadClient(target);
-  return new IoredisLine(adapted(new Client(url, connectionOptions(target))), { ...options, credentials });
+  const login = isString(redis) ? { url: redis, credentials: undefined } : redis;
+  for await (const found of installedPackages()) {
+    if (isIoredisPackage(found)) {
+      const client = adapted(new found.Redis(login.url, connectionOptions(target)));
+      return new IoredisLine(client, { ...options, credentials: login.credentials });
+    }
+    const client = isNodeRedisPackage(found) ? createNodeRedis(found, login) : undefined;
+    if (client !== undefined)
+      return new NodeRedisLine({ ...options, client, commandTimeout: target.commandTimeout });
+  }
+  throw new Error(
+    `${target.owner}: a URL of a Redis needs the package "redis" (version 5 or later): run npm install redis. ` +
+      'The packages ioredis and iovalkey work too; or pass a client',
+  );
 }
 
-async function loadClient({ owner }: Pick<RedisTarget, 'owner'>): Promise<typeof Redis> {
-  try {
-    return nodeModule.createRequire(import.meta.url)('ioredis').Redis;
-  } catch (error) {
-    if (codeOf(error) !== 'MODULE_NOT_FOUND') throw error;
+interface IoredisPackage {
+  readonly Redis: typeof Redis;
+}
+interface NodeRedisPackage {
+  createClient(options: object): unknown;
+}
+
+const isIoredisPackage = (found: object): found is IoredisPackage => 'Redis' in found;
+const isNodeRedisPackage = (found: object): found is NodeRedisPackage => 'createClient' in found;
+
+/** The packages that can connect to a URL, the preferred one first. */
+async function* installedPackages(): AsyncGenerator<object> {
+  const require = nodeModule.createRequire(import.meta.url);
+  for (const name of ['redis', 'ioredis', 'iovalkey']) {
+    let found: object | undefined;
+    try {
+      found = require(name);
+    } catch (error) {
+      if (codeOf(error) !== 'MODULE_NOT_FOUND') throw error;
+    }
+    if (found !== undefined) yield found;
   }
-  // In a bundle. The `try` lets bundlers build an application without it because it uses no URL of a Redis.
+  // In a bundle. Each `try` lets bundlers build an application that does not have the package.
   try {
-    return (await import('ioredis')).Redis;
-  } catch (cause) {
-    throw new Error(
-      `${owner}: a URL of a Redis needs the package "ioredis": run npm install ioredis, or pass a client`,
-      { cause },
-    );
+    yield await import('redis');
+  } catch {}
+  try {
+    yield await import('ioredis');
+  } catch {}
+  try {
+    yield await import('iovalkey');
+  } catch {}
+}
+
+/** Returns a client of node-redis that is not connected; undefined for a version before 5. */
+function createNodeRedis(
+  { createClient }: NodeRedisPackage,
+  { url, credentials }: { readonly url: string; readonly credentials: RedisLogin['credentials'] | undefined },
+): NodeRedisClient | undefined {
+  const address = new URL(url);
+  const keyPrefix = address.searchParams.get('keyPrefix') ?? undefined;
+  const user = address.username === '' ? undefined : decodeURIComponent(address.username);
+  let credentialsProvider: object | undefined;
+  if (credentials !== undefined) {
+    Object.assign(address, { username: '', password: '' });
+    credentialsProvider = {
+      type: 'async-credentials-provider',
+      credentials: async () => ({ username: user, ...(await passwordOf(credentials)) }),
+    };
   }
+  const client = createClient({ url: address.href, keyPrefix, credentialsProvider });
+  return isObject(client) && isNodeRedis(client) && !isNodeCluster(client) ? client : undefined;
+}
+
+/** Calls the function of the application. */
+async function passwordOf(credentials: RedisLogin['credentials']): Promise<RedisCredentials> {
+  const login = await credentials();
+  if (!isString(login?.password)) throw new TypeError('credentials() returned no password');
+  const { username, password } = login;
+  return username === undefined ? { password } : { username, password };
 }
 
 const isCluster = (client: Ioredis): client is Cluster => client.isCluster;
@@ -160,10 +218,7 @@ class IoredisLine implements ClusterLine {
     const connect = client.connect.bind(client);
     client.connect = async () => {
       try {
-        const login = await credentials();
-        if (!isString(login?.password)) throw new TypeError('credentials() returned no password');
-        const { username, password } = login;
-        Object.assign(client.options, { password }, username === undefined ? undefined : { username });
+        Object.assign(client.options, await passwordOf(credentials));
       } catch (error) {
         events.error(error as Error);
         return this.#ended();

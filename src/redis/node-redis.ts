@@ -17,6 +17,8 @@ import type { LineEvents, LineOptions, RedisLine } from './connection.ts';
 interface NodeRedisTarget extends LineOptions {
   readonly client: NodeRedis;
   readonly commandTimeout: number;
+  /** Whether the connection does not keep the process running. */
+  readonly isShared?: boolean;
 }
 
 /** The methods for commands that its `sendCommand` cannot send. */
@@ -90,10 +92,11 @@ export class NodeRedisLine implements ClusterLine {
   }
 
   #create(): NodeRedis {
-    const { client, commandTimeout } = this.#target;
-    return isNodeCluster(client)
-      ? client.duplicate({ useReplicas: false })
-      : duplicate(client, commandTimeout);
+    const { client, commandTimeout, isShared } = this.#target;
+    if (isNodeCluster(client)) return client.duplicate({ useReplicas: false });
+    const copy = duplicate(client, commandTimeout);
+    if (isShared) copy.unref();
+    return copy;
   }
 
   #lost(client: NodeRedis | undefined, cause?: Error): void {
@@ -110,6 +113,7 @@ export class NodeRedisLine implements ClusterLine {
   #retry(): void {
     this.#attempts++;
     this.#timer = setTimeout(() => void this.#connect(), Math.min(this.#attempts * 50, 2000));
+    if (this.#target.isShared) this.#timer.unref();
   }
 
   #destroy(): void {

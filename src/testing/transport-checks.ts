@@ -26,6 +26,8 @@ const RULES: Rules<Settings> = {
   timeout: duration(10_000),
 };
 
+/** The limits of the option `history`. */
+const HISTORY = { length: 1000, ttl: 300_000 };
 const ID = /^[\w.:~-]{1,64}$/;
 /** Milliseconds in which a message that must not come would arrive. */
 const QUIET = 100;
@@ -86,13 +88,14 @@ class Pair {
     this.publisher = publisher;
     this.settings = settings;
     const ignored = { message() {}, gap() {}, lost() {}, refused() {}, error() {} };
-    subscriber.open({
+    const listener = {
       ...ignored,
-      message: (channel, payload, link) =>
+      message: (channel: string, payload: string, link?: EventLink) =>
         void this.reports.push({ kind: 'message', channel, payload, link }),
-      gap: (channel) => void this.reports.push({ kind: 'gap', channel }),
-    });
-    if (publisher !== subscriber) publisher.open(ignored);
+      gap: (channel?: string) => void this.reports.push({ kind: 'gap', channel }),
+    };
+    subscriber.open(listener, HISTORY);
+    if (publisher !== subscriber) publisher.open(ignored, HISTORY);
   }
 
   messages(channel: string): readonly Message[] {

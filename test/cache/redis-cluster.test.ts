@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import request from 'supertest';
 import { redisStore } from '../../middleware/cache.ts';
-import { createPubSub } from '../../middleware/pubsub.ts';
+import { createPubSub, redis } from '../../middleware/pubsub.ts';
 import type { RedisStore } from '../../types/response-cache.ts';
 import { atEnd } from '../kit.ts';
 import type { RedisServer } from '../redis.ts';
@@ -91,10 +91,8 @@ it('invalidations over a pubsub with a history reach the memory of other process
   const blog = createBlog();
   const [one, two] = [0, 1].map(() => {
     const pubsub = createPubSub({
-      redis: cluster.client(),
+      transport: redis(cluster.client(), { heartbeat: 200, commandTimeout: 2000 }),
       history: {},
-      heartbeat: 200,
-      commandTimeout: 2000,
       onError: false,
     });
     atEnd(() => pubsub.close());

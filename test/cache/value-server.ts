@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { makeExecutableSchema } from '@graphql-tools/schema';
 import { graphqlHTTP } from 'espalier';
 import { redisStore } from 'espalier/cache';
-import { createPubSub } from 'espalier/pubsub';
+import { createPubSub, redis } from 'espalier/pubsub';
 import express from 'express';
 import { Redis } from 'ioredis';
 
@@ -35,7 +35,10 @@ const cache =
   STORE === 'redis'
     ? { store: redisStore({ redis: BUS_URL, onError }) }
     : {
-        pubsub: createPubSub({ redis: BUS_URL, onError, heartbeat: 500, commandTimeout: 500 }),
+        pubsub: createPubSub({
+          transport: redis(BUS_URL, { heartbeat: 500, commandTimeout: 500 }),
+          onError,
+        }),
       };
 const graphql = graphqlHTTP(schema, { responseCache: cache });
 const app = express();

@@ -1,6 +1,6 @@
 /** @tags graphql */
 import { Redis } from 'ioredis';
-import type { PersistedQueryStore } from '../../middleware/graphql.ts';
+import type { PersistedQueryOptions } from '../../middleware/graphql.ts';
 import { needs } from '../programs.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { until } from '../until.ts';
@@ -117,8 +117,7 @@ needs('redis-server').describe('automatic persisted queries in Redis', () => {
     clients.push(client);
     return client;
   };
-  const process = (store: PersistedQueryStore, options = {}): Promise<Served> =>
-    serve({ documents: { apq: { store, ...options } } });
+  const process = (apq: PersistedQueryOptions): Promise<Served> => serve({ documents: { apq } });
 
   beforeAll(async () => {
     redis = await startRedis();
@@ -131,7 +130,10 @@ needs('redis-server').describe('automatic persisted queries in Redis', () => {
   it('graphqlHTTP finds a query that another process has registered, and stores one key per hash with a TTL', async () => {
     const admin = connect();
     await admin.flushall();
-    const [one, other] = [await process(connect(), { ttl: 60_000 }), await process(connect())];
+    const [one, other] = [
+      await process({ redis: connect(), ttl: 60_000 }),
+      await process({ redis: connect() }),
+    ];
     expect((await one.post({ query: HELLO, ...persisted })).body).toEqual(WORLD);
     let body: unknown = NOT_FOUND;
     while (JSON.stringify(body) === JSON.stringify(NOT_FOUND)) ({ body } = await other.post(persisted));
@@ -146,14 +148,14 @@ needs('redis-server').describe('automatic persisted queries in Redis', () => {
   it('graphqlHTTP does not use a text of the store that has another hash', async () => {
     const admin = connect();
     await admin.set(`p:${sha256('other')}`, 'mutation { count }');
-    const { post, mutations } = await process(connect(), { prefix: 'p:' });
+    const { post, mutations } = await process({ redis: connect(), prefix: 'p:' });
     expect((await post(reference(sha256('other')))).body).toEqual(NOT_FOUND);
     expect(mutations()).toBe(0);
   });
 
   it('graphqlHTTP counts queries as not found while Redis is away, reports it, and uses Redis again later', async () => {
     const client = connect();
-    const { post, reports } = await process(client);
+    const { post, reports } = await process({ redis: client });
     await client.ping();
     await redis.kill();
     const query = 'query Away { hello }';
@@ -184,7 +186,7 @@ needs('redis-server').describe('automatic persisted queries in Redis', () => {
       calls += 1;
       return new Promise<never>(() => undefined);
     };
-    const { post, reports } = await process({ get: never, set: never }, { timeout: 20 });
+    const { post, reports } = await process({ store: { get: never, set: never }, timeout: 20 });
     for (let index = 0; index < 50; index += 1) {
       expect((await post(reference(sha256(`{ a${index}: hello }`)))).body).toEqual(NOT_FOUND);
     }
@@ -197,10 +199,12 @@ needs('redis-server').describe('automatic persisted queries in Redis', () => {
     const throws = () => {
       throw new Error('a bug');
     };
-    const broken = await process({ get: throws, set: throws });
+    const broken = await process({ store: { get: throws, set: throws } });
     expect((await broken.post(persisted)).body).toEqual(NOT_FOUND);
     expect((await broken.post({ query: HELLO, ...persisted })).body).toEqual(WORLD);
-    const odd = await process({ get: async () => 7 as unknown as string, set: async () => undefined });
+    const odd = await process({
+      store: { get: async () => 7 as unknown as string, set: async () => undefined },
+    });
     expect((await odd.post(persisted)).body).toEqual(NOT_FOUND);
   });
 });

@@ -43,6 +43,7 @@ const PAGES_OF_OWNERS: Record<string, string> = {
   StaticRulesOptions: 'static-rules',
   PagePolicyOptions: 'pages',
   PersistedQueryOptions: 'documents',
+  RedisTransportOptions: 'redis',
   DocumentsOptions: 'documents',
   EventStreamOptions: 'streaming',
   CostOptions: 'cost',

@@ -287,6 +287,6 @@ it('keys in the memory of a process are a warning in production, once', async ()
   await serve();
   process.env['NODE_ENV'] = NODE_ENV;
   const about = warned.mock.calls.flat().filter((text) => String(text).includes('"idempotency"'));
-  expect(about).toEqual([expect.stringContaining('Set "idempotency.store" to a Redis')]);
+  expect(about).toEqual([expect.stringContaining('Set "idempotency.redis" to a Redis')]);
   warned.mockRestore();
 });

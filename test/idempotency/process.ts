@@ -25,7 +25,7 @@ const pay = async ({ op, hangs }: { readonly op: string; readonly hangs?: boolea
 const handler = graphqlHTTP(schema, {
   rootValue: { pay },
   onError: false,
-  idempotency: { user: () => 'user', store, lease: Number(lease), required: true },
+  idempotency: { user: () => 'user', redis: store, lease: Number(lease), required: true },
 });
 const server = http.createServer(handler);
 attachSubscriptions(server, handler, { path: '/graphql' });

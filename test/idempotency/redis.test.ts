@@ -28,8 +28,8 @@ const PAY =
 const pay = (service: Service, key: string, amount = 5) =>
   service.post({ query: PAY, variables: { key, amount } });
 
-it('two processes share the keys in Redis, which end after the retention', async () => {
-  const [one, two] = [await serve({ store: redis }), await serve({ store: redis })];
+it('two processes share the keys in Redis, which end after the ttl', async () => {
+  const [one, two] = [await serve({ redis }), await serve({ redis })];
   const first = await pay(one, 'a');
   const second = await pay(two, 'a');
   expect([second.replayed, second.body]).toEqual([true, first.body]);
@@ -43,7 +43,7 @@ it('two processes share the keys in Redis, which end after the retention', async
 });
 
 it('a process repeats the sign of life of its mutation, and the key is free again if nothing was executed', async () => {
-  const service = await serve({ store: redis, lease: 30, wait: 0 });
+  const service = await serve({ redis, lease: 30, wait: 0 });
   service.effects.isGated = true;
   const first = pay(service, 'a');
   await until(() => service.effects.waiting === 1);
@@ -59,7 +59,7 @@ it('a process repeats the sign of life of its mutation, and the key is free agai
 
 it('an eviction policy that would lose keys is reported at the start, and every key is refused', async () => {
   await redis.config('SET', 'maxmemory-policy', 'volatile-lru');
-  const service = await serve({ store: redis, wait: 0 });
+  const service = await serve({ redis, wait: 0 });
   await until(() => service.reports.length > 0);
   expect(String(service.reports[0])).toMatch(/volatile-lru.*set maxmemory-policy to noeviction/);
   const refused = await pay(service, 'a');
@@ -75,7 +75,7 @@ it('an eviction policy that would lose keys is reported at the start, and every 
 });
 
 it('nothing with a key is executed while Redis is down, and a mutation in progress stores its result when it is back', async () => {
-  const service = await serve({ store: redis, wait: 100 });
+  const service = await serve({ redis, wait: 100 });
   service.effects.isGated = true;
   const first = pay(service, 'a');
   await until(() => service.effects.waiting === 1);
@@ -100,7 +100,7 @@ it('a function that returns the schema, and a schema that declares the directive
   const rootValue = { pay: () => ++effects.count };
   const schemas = [buildSchema(sdl), buildSchema(`${idempotentTypeDefs} ${sdl}`)];
   for (const [index, schema] of schemas.entries()) {
-    const idempotency = { user: () => index, store: redis };
+    const idempotency = { user: () => index, redis };
     const handlers = [
       graphqlHTTP(schema, { rootValue, idempotency }),
       graphqlHTTP(async () => schema, { rootValue, idempotency }),

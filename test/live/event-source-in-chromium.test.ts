@@ -15,7 +15,7 @@ let browser: Browser;
 
 beforeAll(async () => {
   [redis, browser] = await Promise.all([startRedis(), launch()]);
-  events = createPubSub({ redis: redis.url, history: { length: 10_000 }, onError: false });
+  events = createPubSub({ transport: redis.url, history: { length: 10_000 }, onError: false });
 });
 afterAll(async () => {
   await browser?.close();

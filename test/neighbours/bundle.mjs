@@ -41,7 +41,7 @@ const bundlers = {
     const { default: commonjs } = await import('@rollup/plugin-commonjs');
     const { default: json } = await import('@rollup/plugin-json');
     const plugins = [resolve({ preferBuiltins: true }), commonjs(), json()];
-    // ioredis and iovalkey are optional peers. Circular imports and `this` at the top level are those of other packages.
+    // redis, ioredis and iovalkey are optional peers. Circular imports and `this` at the top level are those of other packages.
     const onwarn = ({ code, message }) => {
       if (/espalier/.test(message) && code !== 'CIRCULAR_DEPENDENCY' && code !== 'UNRESOLVED_IMPORT')
         console.error(message);
@@ -63,9 +63,9 @@ const bundlers = {
       webpack({ mode: 'development', devtool: false, target: 'node20', entry, output, optimization }, done);
     });
     const { errors, warnings } = stats.toJson({ all: false, errors: true, warnings: true });
-    // ioredis and iovalkey are optional peers.
+    // redis, ioredis and iovalkey are optional peers.
     const isOurs = ({ message, moduleName }) =>
-      /espalier/.test(moduleName) && !/'io(redis|valkey)'/.test(message);
+      /espalier/.test(moduleName) && !/'(io)?(redis|valkey)'/.test(message);
     for (const { message } of [...errors, ...warnings.filter(isOurs)]) console.error(message);
   },
   async ncc() {

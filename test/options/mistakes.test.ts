@@ -11,7 +11,7 @@ import { inspect } from '../../middleware/inspect.ts';
 import { EspalierInstrumentation } from '../../middleware/otel.ts';
 import { migration, postgres } from '../../middleware/postgres.ts';
 import { presence } from '../../middleware/presence.ts';
-import { createPubSub, filter, latest, map, merge } from '../../middleware/pubsub.ts';
+import { createPubSub, file, filter, latest, map, merge, redis } from '../../middleware/pubsub.ts';
 import { createServer } from '../../middleware/server.ts';
 import { memoryFiles } from '../../middleware/sources.ts';
 import { signUrl, staticFiles } from '../../middleware/static.ts';
@@ -327,6 +327,10 @@ const FAMILIES = {
     ...api({ graphiql: { method: 'QUERY' }, methods: [Method.GET, Method.POST] }),
     ...documents('a.json', [], { apk: true }, { only: true }, { only: 'yes', from: {} }),
     ...documents({ from: {}, only: true, apq: true }, { apq: { ttl: 0 } }, { apq: { store: {} } }),
+    ...documents(
+      { apq: { store: 'redis://localhost' } },
+      { apq: { redis: 'redis://localhost', store: new Map() } },
+    ),
     ...documents({ from: 7 }, { from: '/none/persisted.json' }, { from: join(folder, 'list.json') }),
     ...documents({ from: join(folder, 'a.graphql') }),
     ...documents({ from: join(folder, 'pages') }, { from: { abc: 7 } }, { from: { abc: ' ' } }),
@@ -371,7 +375,8 @@ const FAMILIES = {
     ...each(graphqlHTTP(schema, { responseCache: true }).invalidate, 7, [7], null, ['a', undefined]),
     ...api({ cost: 'on' }, { cost: 1000 }, { cost: { max: 5 } }, { cost: { maxCost: 0 } }),
     ...api({ cost: { maxCost: '500' } }),
-    ...api({ idempotency: true }, { idempotency: {} }, { idempotency: { user: () => null, store: {} } }),
+    ...api({ idempotency: true }, { idempotency: {} }, { idempotency: { user: () => null, redis: {} } }),
+    ...api({ idempotency: { user: () => null, store: 'redis://localhost' } }),
     ...api({ idempotency: { user: () => null, required: ['helo'] } }),
     ...api({ usage: true }, { usage: { file: '' } }, { usage: { redis: {} } }, { usage: { files: 'a' } }),
     ...api({ usage: { file: 'a', write: () => 1 } }, { usage: { days: 0 } }),
@@ -446,18 +451,19 @@ const FAMILIES = {
     ...calls(postgres, [{}], [pool, { schema: 'Upper' }], [pool, { listen: {} }], [pool, { max: 1 }]),
     ...calls(postgres, [{ ...pool, escapeLiteral: empty }], [{ ...pool, options: { max: 1 } }]),
     ...calls(migration, ['a b']),
-    ...each(createPubSub, { prefix: 1 }, { onGap: true }, { history: true }, { history: 100 }),
-    ...each(
-      createPubSub,
-      { redis: true },
-      { redis: 'localhost' },
-      { redis: 'localhost:6379' },
-      { redis: {} },
-    ),
-    ...each(createPubSub, { redis: 'http://localhost' }, { redis: 'redis://localhost/app' }),
-    ...each(createPubSub, { redis: 'redis://app:se/cret@localhost' }, { redis: 'redis://localhost:65536' }),
-    ...each(createPubSub, { redis: { host: 'localhost' } }, { redis: { duplicate: empty, isOpen: false } }),
-    ...each(createPubSub, { redis: { url: 'redis://a:b/c@localhost', credentials: empty } }),
+    ...each(createPubSub, { redis: 'redis://localhost' }, { prefix: 'a:' }, { heartbeat: 1000 }),
+    ...each(createPubSub, { onGap: true }, { history: true }, { history: 100 }),
+    ...each(createPubSub, { history: { file: 'events.db' } }, { history: { age: 1000 } }),
+    ...each(createPubSub, { transport: true }, { transport: 'localhost' }, { transport: 'localhost:6379' }),
+    ...each(createPubSub, { transport: redis }, { transport: 'http://localhost' }),
+    ...each(createPubSub, { transport: transportOf(), history: {} }),
+    ...calls(redis, [], [{ host: 'localhost' }], ['redis://localhost/app'], ['redis://localhost:65536']),
+    ...calls(redis, ['redis://app:se/cret@localhost'], ['redis://localhost?db=3']),
+    ...calls(redis, [{ duplicate: empty, isOpen: false }]),
+    ...calls(redis, [{ url: 'redis://a:b/c@localhost', credentials: empty }]),
+    ...optionsOf(redis, 'redis://localhost')({ prefix: 1 }, { sharded: true }, { history: {} }),
+    ...calls(file, [], [new URL('file:///events.db')]),
+    ...optionsOf(postgres, pool)({ history: {} }, { prefix: 'a:' }),
     ...calls(events.subscribe, ['said', empty], ['said', { afer: 'cursor' }], [['said', 'left']]),
     ...calls(
       events.publish,

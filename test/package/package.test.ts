@@ -32,13 +32,13 @@ const BUDGETS = {
   graphql: 960,
   subscriptions: 960,
   server: 128,
-  pubsub: 232,
+  pubsub: 236,
   sources: 360,
   uploads: 160,
   testing: 150,
   otel: 128,
   inspect: 132,
-  cache: 150,
+  cache: 153,
   auth: 960,
   mcp: 1000,
   postgres: 142,
@@ -298,15 +298,15 @@ describe('an installation without graphql', () => {
     ]);
   });
 
-  it('createPubSub without ioredis names the command that installs it, in the warning and the rejection', () => {
+  it('createPubSub without a client for a URL names the command that installs it, in the warning and the rejection', () => {
     const script = `import { createPubSub } from 'espalier/pubsub';
       const warned = new Promise((found) => process.once('warning', ({ message }) => found(message)));
-      const events = createPubSub({ redis: 'redis://localhost' });
+      const events = createPubSub({ transport: 'redis://localhost' });
       const rejected = events.publish('a', 1).catch(({ message }) => message);
       console.log(JSON.stringify(await Promise.all([warned, rejected])));
       await events.close();`;
     const message =
-      'createPubSub: a URL of a Redis needs the package "ioredis": run npm install ioredis, or pass a client';
+      'createPubSub: a URL of a Redis needs the package "redis" (version 5 or later): run npm install redis. The packages ioredis and iovalkey work too; or pass a client';
     expect(run(script, 'module')).toEqual([message, message]);
   });
 

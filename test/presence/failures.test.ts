@@ -1,12 +1,14 @@
 /** @tags once slow */
+
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { type PresenceChange, presence } from '../../middleware/presence.ts';
-import { createPubSub, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
+import { createPubSub, file, type PubSub } from '../../middleware/pubsub.ts';
 import { atEnd, makeFolder } from '../kit.ts';
 import { take } from '../pubsub/events.ts';
 import { type StallingProxy, startProxy } from '../pubsub/proxy.ts';
+import { type RedisPubSubOptions, withRedis } from '../pubsub/redis-options.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { until } from '../until.ts';
 import { fold, seen } from './stores.ts';
@@ -20,13 +22,13 @@ beforeEach(async () => {
 });
 afterEach(() => redis.kill());
 
-function open(options: PubSubOptions): PubSub<object> {
-  const events = createPubSub<object>(options);
+function open(options: RedisPubSubOptions): PubSub<object> {
+  const events = createPubSub<object>(withRedis(options));
   atEnd(() => events.close());
   return events;
 }
 
-const roomOf = (options: PubSubOptions = {}) =>
+const roomOf = (options: RedisPubSubOptions = {}) =>
   presence<string>(open({ redis: redis.url, ...SETTINGS, ...options }), { ttl: TTL });
 
 /** Collects the changes of a stream. */
@@ -120,17 +122,17 @@ describe('a process without a connection', () => {
 });
 
 it('a client that continues after a restart with a file learns that it has to query the members', async () => {
-  const file = join(makeFolder(), 'events.db');
+  const path = join(makeFolder(), 'events.db');
   const supported = Number(process.versions.node.split('.')[0]) >= 24;
-  const history = supported ? { file } : {};
-  const first = createPubSub<object>({ history });
+  const options = () => (supported ? { transport: file(path) } : { history: {} });
+  const first = createPubSub<object>(options());
   const room = presence<string>(first);
   const stream = room.changes('photo');
   room.join('photo', { id: 'ada', data: 'Ada' });
   await take(stream, 1);
   const after = stream.position ?? stream.startCursor ?? '';
   await first.close();
-  const resumed = presence<string>(open({ history })).changes('photo', { after });
+  const resumed = presence<string>(open(options())).changes('photo', { after });
   await resumed.started?.();
   // The cursor is that of another topic. The endpoint then sends EVENTS_MISSED.
   expect(resumed.startCursor).not.toBe(after);

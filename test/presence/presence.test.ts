@@ -1,23 +1,25 @@
 /** @tags once slow */
+
 import { Redis as Valkey } from 'iovalkey';
 import pg from 'pg';
 import { createClient, createCluster } from 'redis';
 import { postgres } from '../../middleware/postgres.ts';
-import { createPubSub, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
+import { createPubSub, type PubSub } from '../../middleware/pubsub.ts';
 import { atEnd } from '../kit.ts';
 import { type PostgresServer, startPostgres } from '../postgres.ts';
+import { type RedisPubSubOptions, withRedis } from '../pubsub/redis-options.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { type RedisCluster, startCluster } from '../redis-cluster.ts';
 import { describePresence } from './stores.ts';
 
-function open(options: PubSubOptions = {}): PubSub<object> {
-  const events = createPubSub<object>(options);
+function open(options: RedisPubSubOptions = {}): PubSub<object> {
+  const events = createPubSub<object>(withRedis(options));
   atEnd(() => events.close());
   return events;
 }
 
 /** Two processes with the same options. */
-const pair = (create: () => PubSubOptions): [PubSub<object>, PubSub<object>] => [
+const pair = (create: () => RedisPubSubOptions): [PubSub<object>, PubSub<object>] => [
   open(create()),
   open(create()),
 ];

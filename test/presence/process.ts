@@ -3,7 +3,7 @@ import { presence } from '../../middleware/presence.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
 
 const [url = '', ttl] = process.argv.slice(2);
-const room = presence(createPubSub({ redis: url, onError: false }), { ttl: Number(ttl) });
+const room = presence(createPubSub({ transport: url, onError: false }), { ttl: Number(ttl) });
 room.changes('photo');
 room.join('photo', { id: 'crashing', data: null });
 // Redis replies in order: it has stored the member.

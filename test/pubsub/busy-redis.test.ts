@@ -26,7 +26,11 @@ describe.each([
 
   it('createPubSub subscribes after a slow script has ended', async () => {
     const errors: string[] = [];
-    const events = createPubSub({ redis: url, onError: ({ message }) => errors.push(message), ...options });
+    const events = createPubSub({
+      transport: url,
+      onError: ({ message }) => errors.push(message),
+      ...options,
+    });
     open.push(events);
     await events.ready('warm');
     const other = new Redis(url);
@@ -53,7 +57,11 @@ describe.each([
 
   it('createPubSub connects again after Redis had too many clients', async () => {
     const errors: string[] = [];
-    const events = createPubSub({ redis: url, onError: ({ message }) => errors.push(message), ...options });
+    const events = createPubSub({
+      transport: url,
+      onError: ({ message }) => errors.push(message),
+      ...options,
+    });
     open.push(events);
     const next = events.subscribe('tick').next();
     next.catch(() => undefined);

@@ -2,7 +2,7 @@
 import { register } from 'node:module';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { createPubSub } from '../../middleware/pubsub.ts';
+import { createPubSub, redis } from '../../middleware/pubsub.ts';
 import { startProxy } from './proxy.ts';
 
 interface Events {
@@ -12,7 +12,10 @@ interface Events {
 const [scenario, url = ''] = process.argv.slice(2);
 /** Five equal errors with the default of `onError`, and five with `false`. */
 async function log(admin: Redis): Promise<void> {
-  const all = [createPubSub<Events>({ redis: url }), createPubSub<Events>({ redis: url, onError: false })];
+  const all = [
+    createPubSub<Events>({ transport: url }),
+    createPubSub<Events>({ transport: url, onError: false }),
+  ];
   await Promise.all(all.map((events) => events.ready('tick')));
   for (let count = 0; count < 5; count++) await admin.publish('espalier:tick', '{not json');
   await Promise.all(all.map((events) => events.ready('tick')));
@@ -22,7 +25,7 @@ async function log(admin: Redis): Promise<void> {
 /** Closes while a subscription is renewed after a lost connection. */
 async function close(): Promise<void> {
   const proxy = await startProxy(url);
-  const events = createPubSub<Events>({ redis: proxy.url, onError: () => undefined });
+  const events = createPubSub<Events>({ transport: proxy.url, onError: () => undefined });
   events.subscribe('tick');
   await events.ready('tick');
   proxy.stallAt('subscribe');
@@ -46,7 +49,7 @@ async function timers(admin: Redis): Promise<void> {
   const writeTimers = (): void => {
     for (const kind of process.getActiveResourcesInfo()) if (kind === 'Timeout') console.error(kind);
   };
-  const events = createPubSub<Events>({ redis: url, history: {}, heartbeat: 200 });
+  const events = createPubSub<Events>({ transport: redis(url, { heartbeat: 200 }), history: {} });
   const stream = events.subscribe('tick');
   await events.ready('tick');
   const newest = '{espalier:tick}:newest';
@@ -61,11 +64,11 @@ async function timers(admin: Redis): Promise<void> {
 /** Subscribes while a hook of the module loader, as tracers have one, delays each import of the client. */
 async function loader(): Promise<void> {
   const hook = `export async function resolve(specifier, context, next) {
-    if (specifier === 'ioredis') await new Promise((resolve) => setTimeout(resolve, 300));
+    if (specifier === 'redis') await new Promise((resolve) => setTimeout(resolve, 300));
     return next(specifier, context);
   }`;
   register(`data:text/javascript,${encodeURIComponent(hook)}`);
-  const events = createPubSub<Events>({ redis: url, history: {} });
+  const events = createPubSub<Events>({ transport: url, history: {} });
   events.subscribe('tick');
   await events.ready('tick');
   await events.close();

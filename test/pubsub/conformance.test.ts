@@ -1,6 +1,6 @@
 /** @tags once slow */
+import { redis as overRedis } from '../../middleware/pubsub.ts';
 import { testTransport } from '../../middleware/testing.ts';
-import { RedisTransport } from '../../src/pubsub/redis-transport.ts';
 import { startCluster } from '../redis-cluster.ts';
 import {
   INTERRUPTIONS,
@@ -144,8 +144,7 @@ describe('Redis', () => {
     const cluster = await startCluster();
     try {
       const client = cluster.client();
-      const create = () =>
-        new RedisTransport(client, { ...SETTINGS, commandTimeout: 5000, sharded: false, history: LIMITS });
+      const create = () => overRedis(client, { ...SETTINGS, commandTimeout: 5000 });
       expect(await testTransport(create)).toEqual(ALL.filter((name) => !name.includes('interruption')));
     } finally {
       await cluster.stop();

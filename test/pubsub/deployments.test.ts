@@ -5,7 +5,7 @@ import net from 'node:net';
 import { pipeline } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
-import { createPubSub, type EventStream, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
+import { createPubSub, type EventStream, type PubSub } from '../../middleware/pubsub.ts';
 import { atEnd, listen } from '../kit.ts';
 import { freePort } from '../programs.ts';
 import { assertClusterOrder } from '../redis/uses.ts';
@@ -13,6 +13,7 @@ import { type RedisServer, startRedis } from '../redis.ts';
 import { type RedisCluster, startCluster } from '../redis-cluster.ts';
 import { startSentinel } from '../redis-sentinel.ts';
 import { numbers, publishWhenConnected, take } from './events.ts';
+import { type RedisPubSubOptions, withRedis } from './redis-options.ts';
 
 interface Events {
   [topic: string]: number;
@@ -24,8 +25,10 @@ afterAll(async () => {
   await Promise.all(servers.map((server) => server.kill()));
 });
 
-function connect<Topics extends object = Events>(options: PubSubOptions): PubSub<Topics> {
-  const events = createPubSub<Topics>({ heartbeat: 200, commandTimeout: 2000, onError: false, ...options });
+function connect<Topics extends object = Events>(options: RedisPubSubOptions): PubSub<Topics> {
+  const events = createPubSub<Topics>(
+    withRedis({ heartbeat: 200, commandTimeout: 2000, onError: false, ...options }),
+  );
   atEnd(() => events.close());
   return events;
 }

@@ -3,10 +3,13 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import { createPubSub } from '../../middleware/pubsub.ts';
+import { createPubSub, file } from '../../middleware/pubsub.ts';
 
-const [file] = process.argv.slice(2);
-const events = createPubSub<{ count: { count: number } }>({ history: { file, length: 100_000 } });
+const [path = ''] = process.argv.slice(2);
+const events = createPubSub<{ count: { count: number } }>({
+  transport: file(path),
+  history: { length: 100_000 },
+});
 const schema = buildSchema(
   'type Query { none: Int } type Mutation { emit(n: Int!): Int } type Subscription { count: Int! }',
 );

@@ -4,9 +4,8 @@ import { once } from 'node:events';
 import { appendFileSync, copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { createPubSub, type PubSub } from '../../middleware/pubsub.ts';
+import { createPubSub, file, type PubSub } from '../../middleware/pubsub.ts';
 import { testTransport } from '../../middleware/testing.ts';
-import { FileTransport } from '../../src/pubsub/file-transport.ts';
 import { mountDisk, withDisks } from '../disks.ts';
 import { makeFolder } from '../kit.ts';
 import { until } from '../until.ts';
@@ -16,8 +15,8 @@ let files = 0;
 const newFile = (): string => join(folder, `${++files}.db`);
 
 const opened: PubSub<Record<string, unknown>>[] = [];
-function create(file: string, limits = {}): PubSub<Record<string, unknown>> {
-  const pubsub = createPubSub({ history: { file, ...limits }, onError: false });
+function create(path: string, limits = {}): PubSub<Record<string, unknown>> {
+  const pubsub = createPubSub({ transport: file(path), history: limits, onError: false });
   opened.push(pubsub);
   return pubsub;
 }
@@ -45,21 +44,16 @@ async function startCursor(pubsub: PubSub<Record<string, unknown>>, topic = 'top
 
 const REFUSED = { code: 'ERR_OPTION' };
 
-it('history.file is refused together with redis, which has its own history', () => {
-  const options = { redis: 'redis://127.0.0.1:1', history: { file: newFile() } };
-  expect(() => createPubSub(options)).toThrow(/"history.file" has no effect with "redis"/);
-});
-
 if (Number(process.versions.node.split('.')[0]) < 24) {
-  it('history.file says which version of Node it needs', () => {
+  it('file says which version of Node it needs', () => {
     expect(() => create(newFile())).toThrow(/needs the module "node:sqlite" of Node 24 or later/);
     expect(() => create(newFile())).toThrow(expect.objectContaining(REFUSED));
   });
 } else {
-  describe('history.file', () => {
+  describe('file', () => {
     it('passes testTransport', async () => {
-      const file = newFile();
-      const transport = () => new FileTransport(file, { length: 1000, age: 300_000 });
+      const path = newFile();
+      const transport = () => file(path);
       expect(await testTransport(transport, { single: true })).toContain('the history is read without a gap');
     });
 
@@ -91,7 +85,7 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
     });
 
     it('removes events that are older than `age` from the file', async () => {
-      const LIMITS = { age: 100, length: 5000 };
+      const LIMITS = { ttl: 100, length: 5000 };
       const file = newFile();
       const pubsub = create(file, LIMITS);
       const cursor = await startCursor(pubsub);
@@ -122,7 +116,7 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
       const weekAgo = Date.now() - 8 * 24 * 60 * 60 * 1000;
       for (const table of ['events', 'channels'])
         change(file, `UPDATE espalier_${table} SET time = ${weekAgo}`);
-      const second = create(file, { age: 100 });
+      const second = create(file, { ttl: 100 });
       while ((await startCursor(second, 'other')) === before) await pause(20);
       await second.close();
       expect(rowsOf(file, 'channels')).toBe(0);
@@ -254,7 +248,7 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
           let shift = 0;
           const now = Date.now;
           jest.spyOn(Date, 'now').mockImplementation(() => now() + shift);
-          const limits = { age: '1h', length: 100_000 };
+          const limits = { ttl: '1h', length: 100_000 };
           const publishes = (pubsub: PubSub<Record<string, unknown>>) =>
             pubsub.publish('topic', 'x'.repeat(10_000)).then(
               () => true,
@@ -293,9 +287,9 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
     );
 
     it('reads about a megabyte in one turn of the event loop, however large the events are', async () => {
-      const transport = new FileTransport(newFile(), { length: 1000, age: 300_000 });
+      const transport = file(newFile());
       transport.open({ message() {}, gap() {}, lost() {}, refused() {}, error() {} });
-      const start = (await transport.history.newest('large')) as string;
+      const start = (await transport.history?.newest('large')) as string;
       const payload = JSON.stringify('x'.repeat(200_000));
       await Promise.all(Array.from({ length: 60 }, () => transport.publish('large', payload)));
       let turns = 0;
@@ -306,7 +300,7 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
       };
       count();
       const pages = await Promise.all(
-        Array.from({ length: 20 }, () => transport.history.read('large', start, 256)),
+        Array.from({ length: 20 }, () => transport.history?.read('large', start, 256)),
       );
       isOver = true;
       for (const page of pages) expect(page).toHaveLength(6);

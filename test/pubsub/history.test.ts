@@ -1,4 +1,5 @@
 /** @tags once slow */
+
 import fc from 'fast-check';
 import { buildSchema, type GraphQLField } from 'graphql';
 import { attachSubscriptions } from '../../middleware/index.ts';
@@ -10,12 +11,13 @@ import {
   merge,
   type PubSub,
   type PubSubOptions,
+  redis,
 } from '../../middleware/pubsub.ts';
 import { resumeAfter } from '../../src/pubsub/cursor.ts';
-import { RedisTransport } from '../../src/pubsub/redis-transport.ts';
 import { listen, MODERN, ready } from '../live/client.ts';
 import { startRedis } from '../redis.ts';
 import { numbers, take } from './events.ts';
+import type { RedisPubSubOptions } from './redis-options.ts';
 import { useRedis } from './use-redis.ts';
 
 interface Events {
@@ -26,9 +28,10 @@ interface Events {
 
 const fixture = useRedis<Events>();
 
-const connect = (options: PubSubOptions = {}): PubSub<Events> => fixture.connect({ history: {}, ...options });
+const connect = (options: RedisPubSubOptions = {}): PubSub<Events> =>
+  fixture.connect({ history: {}, ...options });
 
-const overRedis = (options: PubSubOptions = {}): PubSub<Events> =>
+const overRedis = (options: RedisPubSubOptions = {}): PubSub<Events> =>
   connect({ ...fixture.overProxy(), ...options });
 
 /** Takes events and returns the cursor of the last one. */
@@ -145,8 +148,8 @@ describe.each([
     });
   });
 
-  it('an age that is longer than the time since 1970 removes no event', async () => {
-    const events = create({ history: { age: Number.MAX_SAFE_INTEGER, length: Number.MAX_SAFE_INTEGER } });
+  it('a ttl that is longer than the time since 1970 removes no event', async () => {
+    const events = create({ history: { ttl: Number.MAX_SAFE_INTEGER, length: Number.MAX_SAFE_INTEGER } });
     const stream = events.subscribe('tick');
     await events.ready('tick');
     await publishAll(events, [0, 1]);
@@ -155,8 +158,8 @@ describe.each([
     expect((await events.stats()).topics['tick']?.length).toBe(2);
   });
 
-  it('events older than the age are removed, and the newest cursor of an idle topic stays valid', async () => {
-    const events = create({ history: { age: 50 } });
+  it('events older than the ttl are removed, and the newest cursor of an idle topic stays valid', async () => {
+    const events = create({ history: { ttl: 50 } });
     const stream = events.subscribe('tick');
     await events.ready('tick');
     await publishAll(events, [0, 1]);
@@ -437,11 +440,9 @@ describe('a history in Redis', () => {
   });
 
   it('a read of large events has a limited number of bytes', async () => {
-    const transport = new RedisTransport(fixture.redis.url, {
-      ...{ heartbeat: 5000, commandTimeout: 5000, sharded: false },
-      history: { length: 1000, age: 300_000 },
-    });
-    transport.open({ message() {}, gap() {}, lost() {}, refused() {}, error() {} });
+    const transport = redis(fixture.redis.url);
+    const listener = { message() {}, gap() {}, lost() {}, refused() {}, error() {} };
+    transport.open(listener, { length: 1000, ttl: 300_000 });
     const start = (await transport.history?.newest('large', '0-1234567890')) ?? '';
     for (let number = 0; number < 12; number++) await transport.publish('large', 'x'.repeat(1e6));
     const page = await transport.history?.read('large', start, 256);
@@ -492,7 +493,7 @@ describe('a history in Redis', () => {
     await Promise.all([events.close(), other.close()]);
 
     function large(): PubSubOptions {
-      return { redis: fixture.redis.url, history: {}, onError: false };
+      return { transport: fixture.redis.url, history: {}, onError: false };
     }
   });
 

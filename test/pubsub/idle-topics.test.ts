@@ -1,12 +1,14 @@
 /** @tags once slow */
 // A message that Redis drops on a topic that then stays idle.
+
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis as Client, Cluster } from 'ioredis';
-import type { EventStream, PubSub, PubSubOptions } from '../../middleware/pubsub.ts';
+import type { EventStream, PubSub } from '../../middleware/pubsub.ts';
 import { freePort } from '../programs.ts';
 import { startCluster } from '../redis-cluster.ts';
 import { until } from '../until.ts';
 import { numbers, publishWhenConnected, take } from './events.ts';
+import type { RedisPubSubOptions } from './redis-options.ts';
 import { HEARTBEAT, useRedis } from './use-redis.ts';
 
 interface Events {
@@ -15,7 +17,7 @@ interface Events {
 
 const fixture = useRedis<Events>();
 
-const connect = (options: PubSubOptions = {}): PubSub<Events> =>
+const connect = (options: RedisPubSubOptions = {}): PubSub<Events> =>
   fixture.connect({ ...fixture.overProxy(), history: {}, ...options });
 
 const keysOf = (topic: string): [string, string] => [
@@ -197,7 +199,7 @@ describe('the check of idle topics', () => {
     const monitor = await fixture.admin.monitor();
     const read: string[] = [];
     monitor.on('monitor', (_time, [name, key]: string[], source: string) => {
-      if (name === 'get' && source !== 'lua') read.push(key as string);
+      if (name?.toLowerCase() === 'get' && source !== 'lua') read.push(key as string);
     });
     let isBusy = true;
     const publishing = (async () => {
@@ -332,7 +334,8 @@ describe('the check of idle topics', () => {
     held.sendAll();
     const calls = await fixture.commandCalls('get');
     await pause(HEARTBEAT * 4);
-    expect(await fixture.commandCalls('get')).toBe(calls);
+    // Redis may still get the command that was held.
+    expect((await fixture.commandCalls('get')) - calls).toBeLessThanOrEqual(1);
   });
 
   it('createPubSub with a history can be used and closed without Redis', async () => {

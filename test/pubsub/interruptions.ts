@@ -1,14 +1,22 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { redis as overRedis } from '../../middleware/pubsub.ts';
 import { testTransport } from '../../middleware/testing.ts';
-import { RedisTransport } from '../../src/pubsub/redis-transport.ts';
+import type { EventTransport } from '../../types/pubsub.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import { startRedis } from '../redis.ts';
 import { startProxy } from './proxy.ts';
 
 /** Times after which a silent Redis is noticed, and the limits of a history. */
 export const SETTINGS = { heartbeat: 100, commandTimeout: 500 };
-export const LIMITS = { length: 1000, age: 300_000 };
+export const LIMITS = { length: 1000, ttl: 300_000 };
+
+/** Opens a transport with these limits, and not with those of `testTransport`. */
+export function withHistory(transport: EventTransport, history: typeof LIMITS | undefined): EventTransport {
+  const open = transport.open.bind(transport);
+  transport.open = (listener) => open(listener, history);
+  return transport;
+}
 
 /** What may happen to a connection. */
 export const INTERRUPTIONS = [
@@ -47,7 +55,7 @@ export async function startInterruptedRedis(): Promise<InterruptedRedis> {
   return {
     url: proxy.url,
     test: (name, redis, history) =>
-      testTransport(() => new RedisTransport(redis, { ...SETTINGS, sharded: false, history }), {
+      testTransport(() => withHistory(overRedis(redis, SETTINGS), history), {
         interrupt: interruptions[name],
       }),
     async close() {

@@ -1,6 +1,6 @@
 /** @tags once */
 import { redisStore } from '../../middleware/cache.ts';
-import { createPubSub, type PubSub } from '../../middleware/pubsub.ts';
+import { createPubSub, redis as overRedis, type PubSub } from '../../middleware/pubsub.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { until } from '../until.ts';
 
@@ -44,8 +44,7 @@ describe('options of createPubSub and redisStore that are functions', () => {
   ])('createPubSub reports an onGap that %s, and continues', async (_, onGap) => {
     const errors: string[] = [];
     const events = createPubSub({
-      redis: redis.url,
-      heartbeat: 100,
+      transport: overRedis(redis.url, { heartbeat: 100 }),
       onGap,
       onError: ({ message }) => errors.push(message),
     });
@@ -65,7 +64,7 @@ describe('options of createPubSub and redisStore that are functions', () => {
     ['throws', fail],
     ['rejects', reject],
   ])('an onError that %s becomes a warning with the error', async (_, onError) => {
-    const events = createPubSub({ redis: 'redis://127.0.0.1:1', onError });
+    const events = createPubSub({ transport: 'redis://127.0.0.1:1', onError });
     const store = redisStore({ redis: 'redis://127.0.0.1:1', onError });
     open.push(events, store);
     const isReported = (owner: string): boolean =>

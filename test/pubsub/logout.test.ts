@@ -44,7 +44,7 @@ async function start(): Promise<{ url: string; events: PubSub<Events> }> {
       Object.assign(context as object, { userId: connectionParams['userId'] });
     },
   });
-  const events = createPubSub<Events>({ redis: redis.url });
+  const events = createPubSub<Events>({ transport: redis.url });
   void disconnectOnLogout(sockets, events);
   await events.ready('logout');
   atEnd(

@@ -79,7 +79,7 @@ describe('a history within one process', () => {
 
   it('a client that continues before the first event of a topic learns that its events were forgotten', async () => {
     jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
-    const events = createPubSub<Events>({ history: { age: '1h' } });
+    const events = createPubSub<Events>({ history: { ttl: '1h' } });
     const cursors: string[] = [];
     for (let round = 0; round < 3; round++) {
       const stream = events.subscribe('tick');

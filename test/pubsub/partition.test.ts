@@ -1,11 +1,13 @@
 /** @tags once slow */
+
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
-import type { PubSub, PubSubOptions } from '../../middleware/pubsub.ts';
+import type { PubSub } from '../../middleware/pubsub.ts';
 import { until } from '../until.ts';
 import { publishWhenConnected } from './events.ts';
+import type { RedisPubSubOptions } from './redis-options.ts';
 import { useRedis } from './use-redis.ts';
 
 interface Events {
@@ -16,7 +18,7 @@ const execute = promisify(execFile);
 
 const fixture = useRedis<Events>();
 
-const connect = (options: PubSubOptions = {}): PubSub<Events> =>
+const connect = (options: RedisPubSubOptions = {}): PubSub<Events> =>
   fixture.connect({ ...fixture.overProxy(), ...options });
 
 describe('a connection to Redis without a reply', () => {

@@ -43,10 +43,13 @@ interface Holding {
   readonly chunks: (() => void)[];
 }
 
+/** Some clients write commands in upper case. A byte is a character. */
+const lowerCase = (chunk: Buffer): string => chunk.toString('latin1').toLowerCase();
+
 /** The number of bytes before the command that starts the hold. */
 function freeBytes(chunk: Buffer, { command, chunks }: Holding): number {
   if (chunks.length > 0) return 0;
-  const at = chunk.indexOf(command);
+  const at = lowerCase(chunk).indexOf(command);
   return at === -1 ? chunk.length : chunk.lastIndexOf('*', at);
 }
 
@@ -72,7 +75,7 @@ export async function startProxy(redisUrl: string): Promise<StallingProxy> {
     const pass = (from: net.Socket, to: net.Socket): void => {
       from.on('data', (chunk) => {
         if (stallingCommand !== undefined && from === client)
-          line.unresponsive ||= String(chunk).includes(stallingCommand);
+          line.unresponsive ||= lowerCase(chunk).includes(stallingCommand);
         if (line.unresponsive) return;
         if (latency > 0 && from !== client) {
           setTimeout(() => to.write(chunk), latency);

@@ -1,9 +1,11 @@
 /** @tags once */
+
 import { Redis } from 'ioredis';
-import { createPubSub, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
+import { createPubSub, type PubSub } from '../../middleware/pubsub.ts';
 import { freePort } from '../programs.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { take } from './events.ts';
+import { type RedisPubSubOptions, withRedis } from './redis-options.ts';
 
 interface Events {
   tick: number;
@@ -14,8 +16,8 @@ let redis: RedisServer;
 let admin: Redis;
 const open: PubSub<Events>[] = [];
 
-function connect(options: PubSubOptions = {}): PubSub<Events> {
-  const events = createPubSub<Events>({ redis: redis.url, ...options });
+function connect(options: RedisPubSubOptions = {}): PubSub<Events> {
+  const events = createPubSub<Events>(withRedis({ redis: redis.url, ...options }));
   open.push(events);
   return events;
 }

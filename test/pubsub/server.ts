@@ -9,7 +9,7 @@ import { buildSchema, type GraphQLField } from 'graphql';
 
 const key = process.env.CURSOR_KEY;
 const events = createPubSub<{ tick: number }>({
-  redis: process.env.REDIS_URL,
+  transport: process.env.REDIS_URL,
   onError: () => undefined,
   history: key === undefined ? undefined : { length: 10_000 },
 });

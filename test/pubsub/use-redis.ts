@@ -1,7 +1,8 @@
 import { Redis } from 'ioredis';
-import { createPubSub, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
+import { createPubSub, type PubSub } from '../../middleware/pubsub.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { type StallingProxy, startProxy } from './proxy.ts';
+import { type RedisPubSubOptions, withRedis } from './redis-options.ts';
 
 /** Milliseconds between two heartbeats, short so that tests need not wait. */
 export const HEARTBEAT = 100;
@@ -14,9 +15,9 @@ interface RedisFixture<Events extends object> {
   /** A new proxy for each test. */
   proxy: StallingProxy;
   /** Creates a pubsub that is closed after the test. */
-  connect(options?: PubSubOptions): PubSub<Events>;
+  connect(options?: RedisPubSubOptions): PubSub<Events>;
   /** The options of a pubsub that connects through the proxy, and soon notices a partition. */
-  overProxy(): PubSubOptions;
+  overProxy(): RedisPubSubOptions;
   /** Returns how often Redis has executed a command. */
   commandCalls(name: string): Promise<number>;
 }
@@ -25,8 +26,8 @@ interface RedisFixture<Events extends object> {
 export function useRedis<Events extends object>(): RedisFixture<Events> {
   const open: PubSub<Events>[] = [];
   const fixture = {
-    connect(options: PubSubOptions = {}) {
-      const events = createPubSub<Events>({ onError: false, ...options });
+    connect(options: RedisPubSubOptions = {}) {
+      const events = createPubSub<Events>(withRedis({ onError: false, ...options }));
       open.push(events);
       return events;
     },

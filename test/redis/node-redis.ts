@@ -3,9 +3,8 @@ import { buildSchema } from 'graphql';
 import { Redis } from 'ioredis';
 import { redisStore } from '../../middleware/cache.ts';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import type { RedisSource } from '../../middleware/pubsub.ts';
+import { type RedisSource, redis } from '../../middleware/pubsub.ts';
 import { inject, testTransport } from '../../middleware/testing.ts';
-import { RedisTransport } from '../../src/pubsub/redis-transport.ts';
 import { versionOf } from '../cache/store-entries.ts';
 import { atEnd } from '../kit.ts';
 import {
@@ -68,8 +67,7 @@ export function describeNodeRedis(name: string, { createClient, createCluster }:
       const client = await opened(createCluster({ rootNodes }));
       for (const use of Object.values(USES)) await use(client);
       await assertClusterOrder(openPubSub(client));
-      const create = () =>
-        new RedisTransport(client, { ...SETTINGS, commandTimeout: 5000, sharded: false, history: LIMITS });
+      const create = () => redis(client, { ...SETTINGS, commandTimeout: 5000 });
       expect(await testTransport(create)).toHaveLength(7);
     });
 

@@ -47,7 +47,11 @@ it.each([
 ])('createPubSub %s history needs the documented permissions only', async (_, history, end) => {
   const redis = await urlFor(commandsIn('history.md', 'The user needs permission for', end));
   const errors: Error[] = [];
-  const events = createPubSub<{ tick: number }>({ redis, history, onError: (error) => errors.push(error) });
+  const events = createPubSub<{ tick: number }>({
+    transport: redis,
+    history,
+    onError: (error) => errors.push(error),
+  });
   atEnd(() => events.close());
   const stream = events.subscribe('tick');
   await events.ready('tick');

@@ -9,10 +9,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis, type RedisOptions } from 'ioredis';
-import { createPubSub, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
+import { createPubSub, type PubSub } from '../../middleware/pubsub.ts';
 import { atEnd } from '../kit.ts';
 import { freePort } from '../programs.ts';
 import { publishWhenConnected, take } from '../pubsub/events.ts';
+import { type RedisPubSubOptions, withRedis } from '../pubsub/redis-options.ts';
 import { startRedis } from '../redis.ts';
 import { startSentinel } from '../redis-sentinel.ts';
 
@@ -22,10 +23,10 @@ interface Events {
 }
 
 /** Creates a pubsub with the settings of a client. */
-function connect(settings: RedisOptions, options: PubSubOptions = {}): PubSub<Events> {
+function connect(settings: RedisOptions, options: RedisPubSubOptions = {}): PubSub<Events> {
   const redis = new Redis({ ...settings, lazyConnect: true, replyMapping: 'legacy' });
   redis.on('error', () => undefined);
-  const events = createPubSub<Events>({ redis, onError: false, ...options });
+  const events = createPubSub<Events>(withRedis({ redis, onError: false, ...options }));
   atEnd(
     () => redis.disconnect(),
     () => events.close(),

@@ -3,11 +3,11 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import { redis } from '../../middleware/pubsub.ts';
 import { testTransport } from '../../middleware/testing.ts';
-import { RedisTransport } from '../../src/pubsub/redis-transport.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import { publishWhenConnected, take } from '../pubsub/events.ts';
-import { LIMITS, SETTINGS } from '../pubsub/interruptions.ts';
+import { LIMITS, SETTINGS, withHistory } from '../pubsub/interruptions.ts';
 import { type RedisCluster, startCluster } from '../redis-cluster.ts';
 import { openPubSub } from './uses.ts';
 
@@ -50,7 +50,7 @@ export function describeSharded(name: string, connect: (cluster: RedisCluster) =
     ])('with %s pass testTransport when their connections are killed', async (_, history, count) => {
       const client = connect(cluster);
       const create = () =>
-        new RedisTransport(client, { ...SETTINGS, commandTimeout: 5000, sharded: true, history });
+        withHistory(redis(client, { ...SETTINGS, commandTimeout: 5000, sharded: true }), history);
       const interrupt = () => Promise.all(admins.map((admin) => admin.client('KILL', 'TYPE', 'PUBSUB')));
       expect(await testTransport(create, { interrupt })).toHaveLength(count);
     });

@@ -51,7 +51,7 @@ function clientOf(settings: RedisOptions): Redis {
 }
 
 function connect(settings: RedisOptions, options: PubSubOptions = {}): PubSub<Events> {
-  const events = createPubSub<Events>({ redis: clientOf(settings), onError: false, ...options });
+  const events = createPubSub<Events>({ transport: clientOf(settings), onError: false, ...options });
   atEnd(() => events.close());
   return events;
 }
@@ -71,7 +71,7 @@ it('createPubSub and redisStore use the TLS settings of a client, also with a ce
 
 it('createPubSub rejects while a certificate is not trusted, and names the reason', async () => {
   const redis = `rediss://127.0.0.1:${port}`;
-  const events = createPubSub<Events>({ redis, onError: false });
+  const events = createPubSub<Events>({ transport: redis, onError: false });
   atEnd(() => events.close());
   await expect(events.publish('tick', 1)).rejects.toThrow(
     /^Redis is not connected: .*self-signed certificate/,
@@ -82,6 +82,7 @@ it('createPubSub can be closed during the handshake with a Redis whose certifica
   const connections = new Set<Socket>();
   // Redis replies to the ClientHello when the client has ended the connection: with its certificate and an alert.
   const proxy = createServer({ allowHalfOpen: true }, (client) => {
+    client.on('error', () => undefined);
     client.once('data', (hello) => {
       connections.add(client);
       client.once('end', () => {
@@ -94,7 +95,7 @@ it('createPubSub can be closed during the handshake with a Redis whose certifica
   await listen(proxy);
   atEnd(() => proxy.close());
   const { port: proxyPort } = proxy.address() as AddressInfo;
-  const events = createPubSub<Events>({ redis: `rediss://127.0.0.1:${proxyPort}`, onError: false });
+  const events = createPubSub<Events>({ transport: `rediss://127.0.0.1:${proxyPort}`, onError: false });
   await until(() => connections.size === 2);
   await events.close();
   // An exception in a listener of the socket would fail the test.

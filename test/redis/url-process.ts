@@ -8,8 +8,8 @@ const [redis = ''] = process.argv.slice(2);
 const handler = graphqlHTTP(buildSchema('type Query { one: Int }'), {
   budget: { limit: 10, redis },
   usage: { redis },
-  documents: { apq: { store: redis } },
-  idempotency: { user: () => null, store: redis },
+  documents: { apq: { redis } },
+  idempotency: { user: () => null, redis },
 });
 const { status } = await inject(handler, { query: '{ one }' });
 await handler.usage.flush().catch(() => undefined);

@@ -5,18 +5,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { buildSchema } from 'graphql';
 import { redisStore } from '../../middleware/cache.ts';
 import { graphqlHTTP, idempotentTypeDefs, type RedisSource } from '../../middleware/graphql.ts';
-import { createPubSub, type EventStream, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
+import { createPubSub, type EventStream, type PubSub } from '../../middleware/pubsub.ts';
 import { inject } from '../../middleware/testing.ts';
 import { entryOf, textOf, versionOf } from '../cache/store-entries.ts';
 import { atEnd } from '../kit.ts';
 import { numbers, publishWhenConnected, take } from '../pubsub/events.ts';
+import { type RedisPubSubOptions, withRedis } from '../pubsub/redis-options.ts';
 
 interface Events {
   tick: number;
 }
 
-export function openPubSub(redis: RedisSource, options: PubSubOptions = {}): PubSub<Events> {
-  const events = createPubSub<Events>({ redis, prefix: randomUUID(), ...options });
+export function openPubSub(redis: RedisSource, options: RedisPubSubOptions = {}): PubSub<Events> {
+  const events = createPubSub<Events>(withRedis({ redis, prefix: randomUUID(), ...options }));
   atEnd(() => events.close());
   return events;
 }
@@ -139,12 +140,12 @@ export async function assertUsage(redis: RedisSource): Promise<void> {
 }
 
 /** A mutation that is repeated in another process is executed once. */
-export async function assertIdempotency(store: RedisSource): Promise<void> {
+export async function assertIdempotency(redis: RedisSource): Promise<void> {
   let calls = 0;
   const mutations = buildSchema(`${idempotentTypeDefs}
     type Query { one: Int } type Mutation { pay: Int }`);
   Object.assign(mutations.getMutationType()?.getFields()['pay'] ?? {}, { resolve: () => ++calls });
-  const idempotency = { user: () => null, store, prefix: `${randomUUID()}:` };
+  const idempotency = { user: () => null, redis, prefix: `${randomUUID()}:` };
   const query = `mutation { pay @idempotent(key: "a") }`;
   for (let i = 0; i < 2; i++) {
     const { data } = await inject(graphqlHTTP(mutations, { idempotency }), { query });
@@ -153,8 +154,8 @@ export async function assertIdempotency(store: RedisSource): Promise<void> {
 }
 
 /** A process finds a query that another one has registered. */
-export async function assertPersistedQueries(store: RedisSource): Promise<void> {
-  const apq = { store, prefix: `${randomUUID()}:`, timeout: 20_000 };
+export async function assertPersistedQueries(redis: RedisSource): Promise<void> {
+  const apq = { redis, prefix: `${randomUUID()}:`, timeout: 20_000 };
   const query = '{ one }';
   const sha256Hash = createHash('sha256').update(query).digest('hex');
   const extensions = JSON.stringify({ persistedQuery: { version: 1, sha256Hash } });

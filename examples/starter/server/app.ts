@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import DataLoader from 'dataloader';
 import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
-import { createPubSub } from 'espalier/pubsub';
+import { createPubSub, redis } from 'espalier/pubsub';
 import express from 'express';
 import { type Context, createSchema, type Events } from './schema.ts';
 import { Store } from './store.ts';
@@ -22,7 +22,9 @@ export function createApi({ dataDir, clientDir, redisUrl }: Settings) {
   mkdirSync(pictures, { recursive: true });
 
   const store = new Store();
-  const events = createPubSub<Events>({ redis: redisUrl, prefix: 'starter:' });
+  const events = createPubSub<Events>({
+    transport: redisUrl && redis(redisUrl, { prefix: 'starter:' }),
+  });
   const handler = graphqlHTTP(createSchema({ store, events, pictures }), {
     context: (): Context => ({ authors: new DataLoader((ids) => store.findAuthors(ids)) }),
     graphiql: process.env.NODE_ENV !== 'production',
