@@ -4,14 +4,14 @@ import { graphqlHTTP } from 'espalier/graphql';
 import express from 'express';
 import { buildSchema } from 'graphql';
 
-const people = new Map([['ada', { name: 'Ada Lovelace' }]]);
+const people = new Map([['ada', { id: 'ada', name: 'Ada Lovelace' }]]);
 const schema = buildSchema(`
   type Query { me: Person, hello(name: String = "world"): String! }
   type Person { name: String! }
 `);
 const rootValue = {
   hello: ({ name }: { name: string }) => `Hello ${name}`,
-  me: (_args: object, context: { token: string | undefined }) => people.get(context.token ?? ''),
+  me: (_args: object, { me }: { me: { name: string } | null | undefined }) => me,
 };
 
 const app = express();
@@ -20,7 +20,9 @@ app.use(
   '/graphql',
   graphqlHTTP(schema, {
     rootValue,
-    context: ({ headers }) => ({ token: headers.authorization?.replace(/^Bearer /, '') }),
+    // Who sends the request: options such as `auth` and `budget` use it too.
+    caller: ({ headers }) => people.get(headers.authorization?.replace(/^Bearer /, '') ?? '') ?? null,
+    context: (_source, { caller }) => ({ me: caller }),
   }),
 );
 app.listen(port, (error) => {

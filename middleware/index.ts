@@ -1,6 +1,8 @@
 export type * from '../types/auth.ts';
 export type * from '../types/caching.ts';
+export type * from '../types/caller.ts';
 export type { ConnectRequest, ContextSource, Middleware, NextFunction } from '../types/connect.ts';
+export type * from '../types/execute.ts';
 export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
 export type * from '../types/idempotency.ts';

@@ -14,11 +14,11 @@ export interface ExecuteRequest<Context = unknown, C extends Caller = Caller> {
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
   /** The context of resolvers. @default what the option `context` returns */
   readonly context?: Context | undefined;
-  /** Who executes the operation; null for nobody. @default what the option `caller` returns */
+  /** Who executes the operation, of a handler with the option `caller`; null for nobody. @default what that option returns */
   readonly caller?: C | null | undefined;
-  /** The request that functions of the options get. @default one without headers */
+  /** The request that functions of the options get. @default one without headers, with an empty `state` */
   readonly request?: IncomingMessage | undefined;
-  /** Ends the operation, or the subscription. */
+  /** Ends the operation and rejects its promise, or ends the iterator of a subscription. */
   readonly signal?: AbortSignal | undefined;
 }
 

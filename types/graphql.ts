@@ -519,7 +519,8 @@ export interface BudgetOptions<Source = ContextSource, Context = unknown> {
   /**
    * Returns the key of an operation: a user, an API key, an address. `undefined` means no budget. The context
    * is the value of the option `context`.
-   * @default the client's address: `req.ip`, or that of the socket; the first 64 bits of an IPv6 address
+   * @default the id of the option `caller`; for nobody the client's address: `req.ip`, or that of the socket; the first 64 bits
+   * of an IPv6 address
    */
   key?: Hook<[source: Source, context: Context], MaybePromise<string | undefined>> | undefined;
   /**
@@ -586,7 +587,7 @@ export interface CursorOptions<Context = unknown> {
   /**
    * Returns the user of a context. A cursor is valid for its user only. Subscriptions with a `share` key are
    * bound to that key instead.
-   * @default none: cursors are bound to their operation only
+   * @default the id of the option `caller`; without one, cursors are bound to their operation only
    */
   user?: Hook<[context: Context], string | number | null | undefined> | undefined;
   /** The time for which a cursor is valid. @default 86_400_000 (a day) */

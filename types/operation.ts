@@ -59,7 +59,7 @@ export interface ResultDetails<Source = ContextSource, Context = unknown, C exte
   readonly operation: OperationDefinitionNode;
   /** The name of the operation; undefined for an anonymous one. */
   readonly operationName: string | undefined;
-  /** The request; over sockets the WebSocket. */
+  /** The request; over sockets the WebSocket, and for `execute` of the handler the one that it was given, or an empty one. */
   readonly request: Source | undefined;
   /** The context value of the operation. */
   readonly context: Context;

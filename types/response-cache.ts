@@ -62,9 +62,9 @@ export interface ResponseCacheOptions<Req = object, Context = unknown> {
   pubsub?: CachePubSub | undefined;
   /**
    * Returns the part of the key that separates users, such as the user's id; `null` for a request whose
-   * response must not be stored. Without this function no request with `Authorization` or `Cookie` uses the
+   * response must not be stored. Without it and the option `caller`, no request with `Authorization` or `Cookie` uses the
    * cache, and responses with the scope PRIVATE are not stored.
-   * @default none
+   * @default none for public results, and the id of the option `caller` for private ones
    */
   key?: Hook<[req: Req, context: Context], string | null | undefined> | undefined;
   /** Returns tags for the response, in addition to those of the schema and of resolvers. @default none */
