@@ -206,7 +206,7 @@ function acceptPath(request: RequestTriple, settings: StaticSettings): string | 
     return void passThrough(request, { reason: 'a dotfile', status }, settings);
   }
   if (settings.html) {
-    return path === '/' && settings.redirect && redirectToSlash(request) ? undefined : path;
+    return path === '/' && redirectToSlash(request) ? undefined : path;
   }
   return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
 }
@@ -336,7 +336,7 @@ function respond(request: CachedRequest, error: unknown, result: LoadResult | un
   else if (result.kind === 'moved') respondMoved(request, result);
   else if (request.original !== undefined) sendOriginal(request, request.original);
   else if (result.kind === 'not-found') respondNotFound(request, result);
-  else if (request.context.settings.redirect && request.pages === undefined) respondWithFolder(request);
+  else if (request.pages === undefined) respondWithFolder(request);
   else respondNotFound(request, { reason: 'a directory' });
 }
 

@@ -7,10 +7,11 @@ import { codeOf } from '../http/reply.ts';
 import { formatValue, optionError } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import type { LoadedFile, LoadResult } from './cache.ts';
+import { isImmutable } from './cache-control.ts';
 import type { OpenedFile } from './files.ts';
 import { type LoadOptions, loadFile } from './load.ts';
 import { mediaTypeOf } from './media-types.ts';
-import { isImmutable, type KeepSettings, type StaticSettings } from './options.ts';
+import type { KeepSettings, StaticSettings } from './options.ts';
 import { warnOfSystem as warn } from './request.ts';
 import { RootDirectory } from './root.ts';
 import { walkFiles } from './tree.ts';
@@ -108,7 +109,7 @@ export class KeptFiles {
   /** Whether a page of an earlier build may ask for a file, and none of the next builds. */
   #accepts(filePath: string): boolean {
     if (filePath.endsWith('/') || mediaTypeOf(filePath).startsWith('text/html')) return false;
-    return this.#static.possibleHashes?.test(filePath) === true || this.#isFixed(filePath);
+    return this.#static.mayHaveHash(filePath) || this.#isFixed(filePath);
   }
 
   /** Whether a file never changes under its name, so that its copy is right forever. */

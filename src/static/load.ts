@@ -136,7 +136,7 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
   const compressor = mayCompress === true ? options.compressor : undefined;
   const vary = joinVary(compressor !== undefined || copies.length > 0, rules?.vary);
   const added = untrusted?.headers ?? addedHeaders(page, rules, languages.language);
-  const common = { type, cacheControl, vary, acceptRanges: settings.acceptRanges, added };
+  const common = { type, cacheControl, vary, acceptRanges: true, added };
   const snapshots = [snapshot, ...copies.map((copy) => copy.snapshot)];
   // Depends on the version that was read, not on that of the first stat: the file may have been replaced in
   // between.
@@ -293,14 +293,14 @@ function candidatesFor(urlPath: string, settings: StaticSettings): readonly stri
   return urls === undefined ? [urlPath, ...pages] : [urlPath, ...pages, ...ofFolder];
 }
 
-/** A file that has another URL path, with the option `urls`. */
+/** A file that has another URL path, with one URL for each page. */
 export interface Moved {
   readonly kind: 'moved';
   readonly to: string;
 }
 
 /**
- * The one URL path of a file with the option `urls`: that with or without a slash, unless another page has it. Adds the paths
+ * The one URL path of a file with one URL for each page: that with or without a slash, unless another page has it. Adds the paths
  * whose stat decided.
  *
  * @param urlPath - the path that has led to the file
