@@ -23,6 +23,7 @@ interface Languages {
   readonly language: string | undefined;
   /** Undefined for a page in the folder of a language. */
   readonly paths: ReadonlyMap<string, string> | undefined;
+  readonly vary: string | undefined;
   readonly dependencies: readonly Dependency[];
 }
 
@@ -33,7 +34,8 @@ export async function findLanguages(
 ): Promise<Languages> {
   const isPage = settings.languages.length > 0 && mediaTypeOf(filePath).startsWith('text/html');
   const own = isPage ? languageOf(filePath, settings) : undefined;
-  if (!isPage || own !== undefined) return { language: own, paths: undefined, dependencies: [] };
+  if (!isPage || own !== undefined)
+    return { language: own, paths: undefined, vary: undefined, dependencies: [] };
   const paths = new Map<string, string>();
   const dependencies: Dependency[] = [];
   for (const language of settings.languages) {
@@ -44,16 +46,33 @@ export async function findLanguages(
     if (found?.kind === 'file' && (await isServed(files, dependency, settings)))
       paths.set(language, `/${language}${filePath}`);
   }
-  return { language: settings.languages[0], paths: paths.size > 0 ? paths : undefined, dependencies };
+  const [language] = settings.languages;
+  if (paths.size === 0) return { language, paths: undefined, vary: undefined, dependencies };
+  return { language, paths, vary: varyOf(settings), dependencies };
+}
+
+/** What a page depends on that may be sent in several languages. */
+const varyOf = ({ languageCookie }: StaticSettings): string =>
+  languageCookie === undefined ? 'Accept-Language' : 'Accept-Language, Cookie';
+
+/** The path of a page in the language that the client prefers; undefined for the page itself, in the default language. */
+export function preferredPath(
+  req: ConnectRequest,
+  paths: ReadonlyMap<string, string>,
+  settings: StaticSettings,
+): string | undefined {
+  const [initial] = settings.languages;
+  const language = preferredLanguages(req, settings).find((each) => paths.has(each) || each === initial);
+  return paths.get(language ?? '');
 }
 
 /** Adds the headers of a page that was selected by its language. */
 export function addLanguageHeaders(
   { req, res }: Pick<RequestTriple, 'req' | 'res'>,
   path: string,
-  { languageCookie }: StaticSettings,
+  settings: StaticSettings,
 ): void {
-  addVary(res, languageCookie === undefined ? 'Accept-Language' : 'Accept-Language, Cookie');
+  addVary(res, varyOf(settings));
   const reference = referenceTo(path.split('/').map(encodeURIComponent).join('/'), req);
   if (reference !== undefined) res.setHeader('Content-Location', reference);
 }

@@ -134,7 +134,9 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
   const cacheControl = rules?.cacheControl ?? settings.cacheControl(filePath);
   const mayCompress = content.snapshot.contentEtag !== undefined && options.compressor?.accepts(type, size);
   const compressor = mayCompress === true ? options.compressor : undefined;
-  const vary = joinVary(compressor !== undefined || copies.length > 0, rules?.vary);
+  const codings = compressor !== undefined || copies.length > 0 ? 'Accept-Encoding' : undefined;
+  const vary =
+    [codings, rules?.vary, languages.vary].filter((name) => name !== undefined).join(', ') || undefined;
   const added = untrusted?.headers ?? addedHeaders(page, rules, languages.language);
   const common = { type, cacheControl, vary, acceptRanges: true, added };
   const snapshots = [snapshot, ...copies.map((copy) => copy.snapshot)];
@@ -169,9 +171,6 @@ const changedAt = ({ version }: Snapshot): number => Number(version.ctimeNs / 1_
 
 const isRecent = ({ version }: Dependency): boolean =>
   version !== undefined && isRacilyClean(version, Date.now());
-
-const joinVary = (isCoded: boolean, added: string | undefined): string | undefined =>
-  isCoded && added !== undefined ? `Accept-Encoding, ${added}` : isCoded ? 'Accept-Encoding' : added;
 
 function addedHeaders(
   page: RenderedPage | undefined,

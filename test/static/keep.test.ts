@@ -317,7 +317,7 @@ describe('keep', () => {
     [{ keep: {} }, 'keep.directory'],
     [{ keep: { directory: '/tmp/x', days: 0 }, cacheControl: /x/ }, 'keep.days'],
     [{ keep: { directory: '/tmp/x', maxBytes: '5q' }, cacheControl: /x/ }, 'keep.maxBytes'],
-    [{ keep: { directory: '/tmp/x' } }, 'set "immutable"'],
+    [{ keep: { directory: '/tmp/x' } }, 'set "cacheControl"'],
     [{ keep: { directory: join(__dirname, 'below') }, cacheControl: 'immutable' }, 'overlaps'],
     [{ keep: { directory: join(__dirname, '../until.ts') }, cacheControl: 'immutable' }, 'which is a file'],
   ])('staticFiles refuses %j', (options, message) => {
