@@ -153,7 +153,6 @@ export class KeptFiles {
     let usedAt = Number(version.mtimeNs / 1_000_000n);
     if (this.#isExpired(usedAt)) return undefined;
     const isCurrent = (): boolean => {
-      if (result.watched?.isCurrent() === false) return false;
       if (Date.now() - usedAt > this.#touchAfter()) {
         usedAt = Date.now();
         this.#enqueue(() => touch(path));
@@ -163,7 +162,11 @@ export class KeptFiles {
     };
     isCurrent();
     const missing = { path: this.#build.pathOf(urlPath), version: undefined };
-    return { ...result, dependencies: [missing, ...result.dependencies], watched: { isCurrent } };
+    return {
+      ...result,
+      dependencies: [missing, ...result.dependencies],
+      watched: [...result.watched, { isCurrent }],
+    };
   }
 
   #isExpired(usedAt: number): boolean {

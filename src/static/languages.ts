@@ -80,24 +80,30 @@ export function addLanguageHeaders(
 /** All languages, those that the client prefers first: by the cookie, then by the header, then by the order of the option. */
 export function preferredLanguages(
   { headers }: ConnectRequest,
-  { languages, languageCookie }: StaticSettings,
+  { languages, orderLanguages, languageCookie }: StaticSettings,
 ): readonly string[] {
-  const chosen = languageCookie === undefined ? [] : valuesOf(languageCookie, headers.cookie ?? '');
-  const ranges = [...chosen, ...rangesOf(headers['accept-language'] ?? '')];
-  const preferred = ranges.flatMap((range) => lookUp(range, languages) ?? []);
-  return [...new Set([...preferred, ...languages])];
+  const chosen = languageCookie && cookieValue(languageCookie, headers.cookie ?? '');
+  const ranges = headers['accept-language'] ?? '';
+  return chosen || ranges ? orderLanguages(chosen ? `${chosen},${ranges}` : ranges) : languages;
 }
 
-function valuesOf(name: string, cookies: string): string[] {
+/** Puts the languages of a site in the order of a header, by the weight of its ranges (RFC 9110 §12.5.4). */
+export const createLanguageOrder = (languages: readonly string[]): ((header: string) => readonly string[]) =>
+  cacheByHeader((header) => {
+    const preferred = rangesOf(header).flatMap((range) => lookUp(range, languages) ?? []);
+    return [...new Set([...preferred, ...languages])];
+  });
+
+function cookieValue(name: string, cookies: string): string {
   for (const pair of cookies.split(';')) {
     const [key = '', value = ''] = pair.split('=', 2);
-    if (key.trim() === name) return [decodePart(value.trim().replace(/^"|"$/g, '')) ?? ''];
+    if (key.trim() === name) return decodePart(value.trim().replace(/^"|"$/g, '')) ?? '';
   }
-  return [];
+  return '';
 }
 
-/** The ranges of `Accept-Language` by their weight (RFC 9110 §12.5.4), without those that the client excludes. */
-const rangesOf = cacheByHeader((header): readonly string[] =>
+/** The ranges without those that the client excludes, the preferred ones first. */
+const rangesOf = (header: string): readonly string[] =>
   header
     .split(',', MAX_RANGES)
     .map((item) => {
@@ -106,8 +112,7 @@ const rangesOf = cacheByHeader((header): readonly string[] =>
     })
     .filter(({ weight }) => weight > 0 && weight <= 1)
     .sort((a, b) => b.weight - a.weight)
-    .map(({ range }) => range),
-);
+    .map(({ range }) => range);
 
 /** The lookup of RFC 4647 §3.4: the range is shortened from its end until it is a language of the site. */
 function lookUp(range: string, languages: readonly string[]): string | undefined {

@@ -45,6 +45,7 @@ import {
   isHeader,
   resolveCacheControl,
 } from './cache-control.ts';
+import { createLanguageOrder } from './languages.ts';
 import { needsScriptHashes } from './policy.ts';
 import { resolveSigned, type SignedSettings } from './signed.ts';
 import { assertNoPages } from './untrusted.ts';
@@ -218,10 +219,11 @@ const VARIANTS_RULES: Rules<{
 
 function resolveVariants(
   given: readonly Variant[] | VariantsOptions,
-): Pick<StaticSettings, 'variants' | 'languages' | 'languageCookie'> {
+): Pick<StaticSettings, 'variants' | 'languages' | 'orderLanguages' | 'languageCookie'> {
   const options = isVariants(given) ? { formats: given } : given;
   const { formats, language, cookie } = resolveOptions(VARIANTS_SCOPE, options, VARIANTS_RULES);
-  return { variants: formats, languages: language, languageCookie: cookie };
+  const orderLanguages = createLanguageOrder(language);
+  return { variants: formats, languages: language, orderLanguages, languageCookie: cookie };
 }
 
 /** The texts of the option `rules`. */
@@ -382,6 +384,8 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   readonly variants: readonly Variant[];
   /** The folders of languages, that of the default first. */
   readonly languages: readonly string[];
+  /** Puts them in the order of an `Accept-Language`. */
+  readonly orderLanguages: (header: string) => readonly string[];
   readonly languageCookie: string | undefined;
   readonly pages: PageSettings | undefined;
   readonly keep: KeepSettings | undefined;
