@@ -14,8 +14,8 @@ const WORD = '(?:[A-Z]?[a-z]*\\d*|[A-Z]+\\d*|\\d+x\\d+)';
 const HASHED_FILES: ReadonlyMap<unknown, RegExp> = new Map([
   ['astro', /^\/_astro\//],
   ['next', /^\/_next\/static\//],
-  // Eight characters of base64url that are not only words, numbers and sizes.
-  ['vite', new RegExp(`^/assets/.*-(?=[\\w-]{8}\\.)(?!(?:${WORD}[-_])*${WORD}\\.)[\\w-]{8}\\.[\\w.]+$`)],
+  // Eight characters of base64url that are not only words, numbers and sizes. VitePress has a dot before them.
+  ['vite', new RegExp(`^/assets/.*[-.](?=[\\w-]{8}\\.)(?!(?:${WORD}[-_])*${WORD}\\.)[\\w-]{8}\\.[\\w.]+$`)],
   // Hexadecimal digits, with a word such as `chunk` behind them, which is short: clients choose the paths.
   ['webpack', /[./-](?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,32}\.[\w.]{1,60}$/],
   // Eight characters of base32. Folders of languages are above.
@@ -24,7 +24,7 @@ const HASHED_FILES: ReadonlyMap<unknown, RegExp> = new Map([
 
 /** The names that may have a hash, also one that looks like a word or a number, where `HASHED_FILES` leaves them out. */
 const POSSIBLE_HASHES: ReadonlyMap<unknown, RegExp> = new Map([
-  ['vite', /^\/assets\/.*-[\w-]{8}\.[\w.]+$/],
+  ['vite', /^\/assets\/.*[-.][\w-]{8}\.[\w.]+$/],
   ['webpack', /[./-][0-9a-f]{8,32}\.[\w.]{1,60}$/],
 ]);
 

@@ -350,6 +350,7 @@ function respondMoved(request: CachedRequest, { to }: Moved): void {
   // A page that was found in the folder of a language is at the path without it.
   const at = request.role === 'language' ? `/${to.split('/').slice(2).join('/')}` : to;
   if (isByUrl(request) && at !== request.asked.urlPath && redirectBelowMount(request, at)) return;
+  if (request.role === 'variant') addLanguageHeaders(request, to, request.context.settings);
   if (++request.retries > MAX_RETRIES) sendUnavailable(request);
   else lookUp(request, request.context.cache.getOrCreate(to));
 }

@@ -56,9 +56,18 @@ const BUILDS: Readonly<
   },
   // test/neighbours builds with Vite.
   vite: {
-    hashed: ['assets/index-DiwrgTda.css', 'assets/app-B_k3-x9Q.js', 'assets/app-B_k3-x9Q.js.map'],
+    hashed: [
+      'assets/app.hp6cPv_R.js',
+      'assets/guide_other.md.D5RU--s-.lean.js',
+      'assets/style.BLT9-50J.css',
+      'assets/index-DiwrgTda.css',
+      'assets/app-B_k3-x9Q.js',
+      'assets/app-B_k3-x9Q.js.map',
+    ],
     other: [
       'index.html',
+      'assets/pdf.worker.min.js',
+      'assets/report.20261129.pdf',
       'assets/logo.svg',
       'assets/company-overview.png',
       'assets/hero-img-dark.png',
