@@ -34,12 +34,10 @@ const REVALIDATED = 'public, max-age=0';
 const IMMUTABLE = `public, max-age=${YEAR}, immutable`;
 const ACCEPTED_VALUE = "a duration such as '1h', 'immutable', a Cache-Control value, false";
 
-/** Returns the value for a file, given as its path below the root: undefined sends no header. */
-export type FileCacheControl = (filePath: string) => string | undefined;
-
 /** The option `cacheControl` after checks. */
 export interface CacheControlSettings {
-  readonly cacheControl: FileCacheControl;
+  /** Returns the value for a file, given as its path below the root: undefined sends no header. */
+  readonly cacheControl: (filePath: string) => string | undefined;
   /** Whether some file may be immutable. */
   readonly mayBeImmutable: boolean;
   /** Whether a name may have a hash although the file is not immutable. */
