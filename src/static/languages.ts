@@ -1,5 +1,4 @@
 import type { ConnectRequest } from '../../types/connect.ts';
-import { cacheByHeader } from '../http/negotiation.ts';
 import { addVary } from '../http/reply.ts';
 import { decodePart } from '../http/routing.ts';
 import type { Dependency, Files } from './files.ts';
@@ -7,9 +6,6 @@ import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import { type RequestTriple, referenceTo } from './request.ts';
 import { isServed } from './variants.ts';
-
-// Languages that a client may prefer; further ones are ignored.
-const MAX_RANGES = 32;
 
 /** The language of the folder that a path is in; undefined for a path outside of all of them. */
 export function languageOf(path: string, { languages }: StaticSettings): string | undefined {
@@ -87,42 +83,10 @@ export function preferredLanguages(
   return chosen || ranges ? orderLanguages(chosen ? `${chosen},${ranges}` : ranges) : languages;
 }
 
-/** Puts the languages of a site in the order of a header, by the weight of its ranges (RFC 9110 §12.5.4). */
-export const createLanguageOrder = (languages: readonly string[]): ((header: string) => readonly string[]) =>
-  cacheByHeader((header) => {
-    const preferred = rangesOf(header).flatMap((range) => lookUp(range, languages) ?? []);
-    return [...new Set([...preferred, ...languages])];
-  });
-
 function cookieValue(name: string, cookies: string): string {
   for (const pair of cookies.split(';')) {
     const [key = '', value = ''] = pair.split('=', 2);
     if (key.trim() === name) return decodePart(value.trim().replace(/^"|"$/g, '')) ?? '';
   }
   return '';
-}
-
-/** The ranges without those that the client excludes, the preferred ones first. */
-const rangesOf = (header: string): readonly string[] =>
-  header
-    .split(',', MAX_RANGES)
-    .map((item) => {
-      const [range = '', weight = '1'] = item.split(/;\s*q\s*=/i);
-      return { range: range.trim(), weight: Number(weight) };
-    })
-    .filter(({ weight }) => weight > 0 && weight <= 1)
-    .sort((a, b) => b.weight - a.weight)
-    .map(({ range }) => range);
-
-/** The lookup of RFC 4647 §3.4: the range is shortened from its end until it is a language of the site. */
-function lookUp(range: string, languages: readonly string[]): string | undefined {
-  const subtags = range.toLowerCase().split('-', 9);
-  while (subtags.length > 0) {
-    const tag = subtags.join('-');
-    const found = languages.find((language) => language.toLowerCase() === tag);
-    if (found !== undefined) return found;
-    subtags.pop();
-    if (subtags.at(-1)?.length === 1) subtags.pop();
-  }
-  return undefined;
 }

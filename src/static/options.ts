@@ -12,6 +12,7 @@ import type {
   Variant,
   VariantsOptions,
 } from '../../types/static.ts';
+import { createLanguageOrder } from '../http/negotiation.ts';
 import {
   assertCalled,
   bytes,
@@ -45,7 +46,6 @@ import {
   isHeader,
   resolveCacheControl,
 } from './cache-control.ts';
-import { createLanguageOrder } from './languages.ts';
 import { needsScriptHashes } from './policy.ts';
 import { resolveSigned, type SignedSettings } from './signed.ts';
 import { assertNoPages } from './untrusted.ts';
