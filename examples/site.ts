@@ -7,7 +7,7 @@ const folder = process.argv[2] ?? fileURLToPath(new URL('site', import.meta.url)
 const port = Number(process.env.PORT ?? 3000);
 
 const app = express();
-app.use('/', staticFiles(folder, { html: true, maxAge: '1m' }));
+app.use('/', staticFiles(folder, { html: true, cacheControl: '1m' }));
 
 app.listen(port, (error) => {
   if (error) throw error;

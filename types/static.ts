@@ -58,11 +58,6 @@ export interface StaticFilesOptions {
    */
   index?: string | readonly string[] | false | undefined;
   /**
-   * Whether `dir` redirects (301) to `dir/` when `html` is true. When false, `dir` is a 404.
-   * @default true
-   */
-  redirect?: boolean | undefined;
-  /**
    * Extensions to try in order when a path matches no file. With `['html']`, `/about` sends `about.html`. A
    * directory with an index file has priority. Paths with the extension of an asset are not tried.
    * @default false
@@ -71,17 +66,12 @@ export interface StaticFilesOptions {
   /**
    * Whether URLs have no `.html`, as in builds of VitePress, Astro, Next.js export and Docusaurus. `/guide`
    * sends `guide.html`, also if there is a directory `guide/`. `/guide/` sends `guide/index.html`. Implies
-   * `html` and `extensions: ['html']`.
+   * `html` and `extensions: ['html']`. `'no-slash'` and `'slash'` also give each page one URL: `/guide` or `/guide/` for both
+   * `guide.html` and `guide/index.html`. The other spellings redirect (308) to it with their query: `/guide.html`,
+   * `/guide/index.html`, `//guide`, and `/guide/` or `/guide`. If both files exist, `/guide` is the first and `/guide/` the second.
    * @default false
    */
-  cleanUrls?: boolean | undefined;
-  /**
-   * Whether each page has one URL, without `.html`. `'no-slash'`: `/guide` for `guide.html` and `guide/index.html`. `'slash'`:
-   * `/guide/` for both. The other spellings redirect (308) to it with their query: `/guide.html`, `/guide/index.html`, `//guide`,
-   * and `/guide/` or `/guide`. If both files exist, `/guide` is the first and `/guide/` the second. Implies `cleanUrls`.
-   * @default none: `/guide.html` and `/guide` send the same file
-   */
-  urls?: 'no-slash' | 'slash' | undefined;
+  cleanUrls?: boolean | 'no-slash' | 'slash' | undefined;
   /**
    * Path of a file below the root that is sent with status 404 for page navigations that match no file, such
    * as `'404.html'`. It has `Cache-Control: no-cache`. Other requests call `next`, see `fallthrough`. `'nearest'`: the file
@@ -151,33 +141,12 @@ export interface StaticFilesOptions {
    */
   lastModified?: boolean | undefined;
   /**
-   * Whether to accept range requests (RFC 9110 §14). When false, `Range` is ignored.
-   * @default true
+   * How long browsers and shared caches may use a file without asking: one rule, or a list whose first rule that applies decides.
+   * A file to which none applies is revalidated (`public, max-age=0`). It is decided when a file is loaded into the cache, not for
+   * each request.
+   * @default [] (every file is revalidated)
    */
-  acceptRanges?: boolean | undefined;
-  /**
-   * `true`: `Cache-Control` from `maxAge` and `immutable`. `false`: no `Cache-Control`. A string is sent for
-   * every file, except the name of a build tool: `'vite'`, `'astro'`, `'next'`, `'webpack'` or `'angular'`. Then the files with a
-   * hash in their name are immutable, pages are revalidated, and the others follow `maxAge`. A function decides per file. It returns a value, `false` for no header, or `undefined` for
-   * `maxAge` and `immutable`. It is called when a file is loaded into the cache, not for each request. `path`
-   * is the path of the file below the root, such as `/docs/index.html` for a request of `/docs/`.
-   * @default true
-   */
-  cacheControl?: boolean | string | ((path: string) => string | boolean | undefined) | undefined;
-  /**
-   * The time for which a browser may use a file without revalidation: milliseconds, or a string such as `'1d'`.
-   * At most a year. Negative values and null count as 0. With `fallback`, pages (`.html`) are revalidated.
-   * @default 0
-   */
-  maxAge?: number | string | null | undefined;
-  /**
-   * The files that never change under their name. `true`: all files, for `maxAge`, or for a year without
-   * `maxAge`. A RegExp or a function of the file's path below the root (`/app.3f2a91.js`, and
-   * `/docs/index.html` for a request of `/docs/`): files that match are immutable for a year, the others use
-   * `maxAge`.
-   * @default false
-   */
-  immutable?: boolean | RegExp | ((path: string) => boolean) | undefined;
+  cacheControl?: CacheControlRule | readonly CacheControlRule[] | undefined;
   /**
    * Whether to send compressed copies to clients that accept the coding: `app.js.br`, `app.js.zst` or
    * `app.js.gz` for `app.js`. `true` means `['br', 'zstd', 'gzip']`. The order of the list decides among
@@ -241,6 +210,21 @@ export interface StaticFilesOptions {
    */
   setHeaders?: Hook<[res: ServerResponse, path: string, stat: Stats], void> | undefined;
 }
+
+/**
+ * A rule of the option `cacheControl`.
+ *
+ * - The name of a build tool (`'vite'`, `'astro'`, `'next'`, `'webpack'`, `'angular'`): files with a hash in their name, except
+ *   pages, are immutable for a year.
+ * - A RegExp of the file's path below the root, such as `/^\/assets\//`: files that match are immutable for a year.
+ * - A duration such as `'1h'`: the `max-age`, at most a year. With `fallback` or the name of a build tool it applies to no
+ *   page (`.html`), because a page names the assets of its build.
+ * - `'immutable'`: for a year. Any other text is the value of the header.
+ * - `false`: no header.
+ * - A function of the path below the root, such as `/docs/index.html` for a request of `/docs/`: returns a duration,
+ *   `'immutable'`, a value or `false`; `undefined` asks the next rule.
+ */
+export type CacheControlRule = false | string | RegExp | ((path: string) => string | false | undefined);
 
 /** Which links lead to files. */
 export interface SignedOptions {

@@ -33,7 +33,7 @@ app.use(
   staticFiles(folder, {
     cleanUrls: true,
     compress: true,
-    immutable: /\/assets\//, // their names contain a hash of the content
+    cacheControl: /\/assets\//, // their names contain a hash of the content
     notFound: '404.html',
     pages: { csp: policy },
     variants: ['md'], // the pages as Markdown, for programs that ask for it

@@ -76,7 +76,7 @@ app.use(
   staticFiles(new URL('public/', import.meta.url), {
     html: true,
     fallback: 'index.html',
-    immutable: /^\/assets\//,
+    cacheControl: /^\/assets\//,
     precompressed: true,
   }),
 );

@@ -53,7 +53,7 @@ const forPage = headers(
 const app = express();
 app.disable('x-powered-by');
 // Users choose what is in these files: with `untrusted`, nothing of them runs.
-app.use('/uploads', staticFiles(store.pictures, { untrusted: true, maxAge: '1y', immutable: true }));
+app.use('/uploads', staticFiles(store.pictures, { untrusted: true, cacheControl: 'immutable' }));
 // Downloads, by links of the API that end.
 app.use(
   '/originals',

@@ -154,3 +154,38 @@ export function cacheByText<T>(
     return parsed;
   };
 }
+
+// Languages that a client may prefer; further ones are ignored.
+const MAX_LANGUAGES = 32;
+
+/** Puts the languages of a site in the order of a header, by the weight of its ranges (RFC 9110 §12.5.4). */
+export const createLanguageOrder = (languages: readonly string[]): ((header: string) => readonly string[]) =>
+  cacheByHeader((header) => {
+    const preferred = languageRangesOf(header).flatMap((range) => lookUp(range, languages) ?? []);
+    return [...new Set([...preferred, ...languages])];
+  });
+
+/** The ranges without those that the client excludes, the preferred ones first. */
+const languageRangesOf = (header: string): readonly string[] =>
+  header
+    .split(',', MAX_LANGUAGES)
+    .map((item) => {
+      const [range = '', weight = '1'] = item.split(/;\s*q\s*=/i);
+      return { range: range.trim(), weight: Number(weight) };
+    })
+    .filter(({ weight }) => weight > 0 && weight <= 1)
+    .sort((a, b) => b.weight - a.weight)
+    .map(({ range }) => range);
+
+/** The lookup of RFC 4647 §3.4: the range is shortened from its end until it is a language of the site. */
+function lookUp(range: string, languages: readonly string[]): string | undefined {
+  const subtags = range.toLowerCase().split('-', 9);
+  while (subtags.length > 0) {
+    const tag = subtags.join('-');
+    const found = languages.find((language) => language.toLowerCase() === tag);
+    if (found !== undefined) return found;
+    subtags.pop();
+    if (subtags.at(-1)?.length === 1) subtags.pop();
+  }
+  return undefined;
+}

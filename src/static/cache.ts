@@ -20,8 +20,8 @@ export interface LoadedFile {
   readonly uncompressed: Representation;
   /** The additions of an HTML file; undefined for all other files and without the option `pages`. */
   readonly page: Page | undefined;
-  /** Asked in each check whether the file is still right, in addition to its dependencies; undefined for most files. */
-  readonly watched: { isCurrent(): boolean } | undefined;
+  /** Asked in each check whether the file is still right, in addition to its dependencies; empty for most files. */
+  readonly watched: readonly { isCurrent(): boolean }[];
   /** Files beside this one that show the same in other formats; undefined for most files. */
   readonly variants: readonly Variant[] | undefined;
   /** The paths of this page in other languages; undefined for most files. */

@@ -164,6 +164,8 @@ export interface CheckContext {
 // Milliseconds after which the symbolic links on the path of a cached file are resolved again.
 const PATH_VERIFIED_FOR = 60_000;
 
+const isCurrent = (watched: LoadedFile['watched'][number]): boolean => watched.isCurrent();
+
 /** Checks a cache entry on the event loop. Returns false if the thread pool has to check it. */
 export function isUnchangedSync(context: CheckContext, entry: CacheEntry, now: number): boolean {
   const { file } = entry;
@@ -173,7 +175,7 @@ export function isUnchangedSync(context: CheckContext, entry: CacheEntry, now: n
     !context.files.isUnchangedSync(file.dependencies)
   )
     return false;
-  if (file.watched?.isCurrent() === false) return false;
+  if (!file.watched.every(isCurrent)) return false;
   entry.freshUntil = freshUntil(file, context.revalidateAfter);
   return true;
 }
@@ -188,8 +190,7 @@ export async function revalidate(context: CheckContext, entry: CacheEntry): Prom
 }
 
 async function isUnchanged(context: CheckContext, entry: CacheEntry, file: LoadedFile): Promise<boolean> {
-  if (!(await context.files.isUnchanged(file.dependencies)) || file.watched?.isCurrent() === false)
-    return false;
+  if (!(await context.files.isUnchanged(file.dependencies)) || !file.watched.every(isCurrent)) return false;
   if (performance.now() < entry.pathVerifiedUntil) return true;
   const until = performance.now() + PATH_VERIFIED_FOR;
   // The error is reported when the file is loaded again.

@@ -21,7 +21,7 @@ import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
 import { Compressor } from './compress.ts';
 import { type Files, notFound } from './files.ts';
 import { KeptFiles } from './keep.ts';
-import { addLanguageHeaders, languageOf, preferredLanguages } from './languages.ts';
+import { addLanguageHeaders, languageOf, preferredLanguages, preferredPath } from './languages.ts';
 import { Listings } from './listing.ts';
 import { type LoadOptions, loadFile, type Moved, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
@@ -206,7 +206,7 @@ function acceptPath(request: RequestTriple, settings: StaticSettings): string | 
     return void passThrough(request, { reason: 'a dotfile', status }, settings);
   }
   if (settings.html) {
-    return path === '/' && settings.redirect && redirectToSlash(request) ? undefined : path;
+    return path === '/' && redirectToSlash(request) ? undefined : path;
   }
   return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
 }
@@ -235,38 +235,44 @@ interface ServeContext {
   readonly listings: Listings | undefined;
 }
 
-/** A page that is sent in place of a missing file. */
-interface PageEntry {
+/**
+ * What a path is to a request: that which was asked for; the same page in the folder of a language, because the path has no file;
+ * another language or format of the file; this file again, because the other has disappeared; a page in place of a missing file.
+ */
+type Role = 'asked' | 'language' | 'variant' | 'original' | 'page';
+
+/** A path to look up. */
+interface Step {
   readonly urlPath: string;
-  readonly status: 200 | 404;
+  readonly role: Role;
+  readonly status?: 200 | 404;
+  /** Whether the file may still be answered in another language or format. */
+  readonly mayVary?: boolean;
 }
+
+const NO_STEPS: readonly Step[] = [];
 
 /** A request that is served from the cache. The coalescer calls `onChecked` after it has checked the entry. */
 class CachedRequest implements Waiter, FileRequest {
   readonly req: ConnectRequest;
   readonly res: ServerResponse;
   readonly next: NextFunction;
-  /** The cache entry of the URL path, or of the fallback page. */
+  /** The cache entry of the path that is looked up, and of the one that was asked for. */
   entry: CacheEntry;
+  asked: CacheEntry;
   readonly context: ServeContext;
   readonly asyncScope: AsyncResource = new AsyncResource('espalier');
   /** Whether the headers were sent before the request arrived. */
   readonly wasStarted: boolean;
   status = 200;
-  /** The entry of the file whose variant is sent; undefined for all other files. */
-  original: CacheEntry | undefined = undefined;
-  /** Whether `Accept` still has to decide between the variants of the file. */
+  role: Role = 'asked';
+  /** The paths to look up if that of `entry` has no file. */
+  steps: readonly Step[] = NO_STEPS;
   mayVary = true;
   /** The number of changes of the file between its check and its response. */
   retries = 0;
   /** Whether the ETag of the file was computed for this request. */
   hasWaitedForEtag = false;
-  /** The entry of a path without a language, while pages of languages are tried for it. */
-  asked: CacheEntry | undefined = undefined;
-  /** The languages to try, in order; undefined before the first of them. */
-  languages: string[] | undefined = undefined;
-  /** The pages to try in place of a missing file, in order; undefined while the file itself is looked up. */
-  pages: PageEntry[] | undefined = undefined;
 
   constructor(
     req: ConnectRequest,
@@ -279,6 +285,7 @@ class CachedRequest implements Waiter, FileRequest {
     this.res = res;
     this.next = next;
     this.entry = entry;
+    this.asked = entry;
     this.context = context;
     this.wasStarted = res.headersSent;
   }
@@ -294,7 +301,7 @@ const MAX_RETRIES = 40;
 /** Responds from the cache while the entry is fresh; otherwise checks the entry first. */
 function serve(request: CachedRequest): void {
   const { entry } = request;
-  if (request.context.rules?.hasForced && followRule(request, true)) return;
+  if (request.context.rules?.hasForced && request.role === 'asked' && followRule(request, true)) return;
   request.context.cache.use(entry);
   const isFresh = entry.freshUntil > 0 && entry.freshUntil > performance.now();
   if (entry.file !== undefined && isFresh) respondWithFile(request, entry.file);
@@ -310,19 +317,15 @@ function lookUp(request: CachedRequest, entry: CacheEntry): void {
   request.context.checker.check(request);
 }
 
-/** Does what a rule of the option `rules` says; false if there is none. */
-function followRule(request: CachedRequest, isFile: boolean): boolean {
-  const { req, entry, context } = request;
-  if (request.pages !== undefined || request.original !== undefined || request.wasStarted) return false;
-  const action = context.rules?.actionFor(entry.urlPath, req.url ?? '', isFile);
-  if (action === undefined) return false;
-  if (action.kind === 'redirect') return redirectTo(request, action);
-  if (!isFile && (action.status === 404 || mayBePage(action.urlPath))) {
-    addVary(request.res, 'Accept, Sec-Fetch-Mode');
-    if (!isNavigation(req) || (action.status === 200 && !mayBePage(entry.urlPath))) return false;
-  }
-  request.pages = [action];
-  return tryPage(request);
+/** Serves the first of some paths; the others follow while there is no file. False if there is none. */
+function tryNext(request: CachedRequest, [step, ...others]: readonly Step[] = request.steps): boolean {
+  if (step === undefined) return false;
+  const { urlPath, role, status = 200, mayVary = false } = step;
+  if (role === 'original') request.res.removeHeader('Content-Location');
+  request.entry = request.context.cache.getOrCreate(urlPath);
+  Object.assign(request, { role, status, mayVary, steps: others });
+  serve(request);
+  return true;
 }
 
 /** Responds with the result of a check. */
@@ -334,18 +337,20 @@ function respond(request: CachedRequest, error: unknown, result: LoadResult | un
   else if (result.kind === 'file') respondWithFile(request, result);
   else if (result.kind === 'busy') sendUnavailable(request);
   else if (result.kind === 'moved') respondMoved(request, result);
-  else if (request.original !== undefined) sendOriginal(request, request.original);
-  else if (result.kind === 'not-found') respondNotFound(request, result);
-  else if (request.context.settings.redirect && request.pages === undefined) respondWithFolder(request);
-  else respondNotFound(request, { reason: 'a directory' });
+  else if (result.kind === 'not-found') respondMissing(request, result);
+  else if (isByUrl(request)) respondWithFolder(request);
+  else respondMissing(request, { reason: 'a directory' });
 }
+
+/** Whether the URL of the request names the path, or would without a language. */
+const isByUrl = ({ role }: CachedRequest): boolean => role !== 'page' && role !== 'variant';
 
 /** Redirects to the URL of a page. A page that was selected by other means than its URL is sent. */
 function respondMoved(request: CachedRequest, { to }: Moved): void {
-  const isAsked = request.pages === undefined && request.original === undefined;
   // A page that was found in the folder of a language is at the path without it.
-  const at = request.asked === undefined ? to : `/${to.split('/').slice(2).join('/')}`;
-  if (isAsked && at !== request.asked?.urlPath && redirectBelowMount(request, at)) return;
+  const at = request.role === 'language' ? `/${to.split('/').slice(2).join('/')}` : to;
+  if (isByUrl(request) && at !== request.asked.urlPath && redirectBelowMount(request, at)) return;
+  if (request.role === 'variant') addLanguageHeaders(request, to, request.context.settings);
   if (++request.retries > MAX_RETRIES) sendUnavailable(request);
   else lookUp(request, request.context.cache.getOrCreate(to));
 }
@@ -354,15 +359,7 @@ function respondMoved(request: CachedRequest, { to }: Moved): void {
 function respondWithFolder(request: CachedRequest): void {
   if (redirectToSlash(request)) return;
   request.entry = request.context.cache.getOrCreate(`${request.entry.urlPath}/`);
-  serve(request);
-}
-
-/** Sends the file whose variant has disappeared after it was selected. */
-function sendOriginal(request: CachedRequest, original: CacheEntry): void {
-  request.res.removeHeader('Content-Location');
-  request.original = undefined;
-  request.mayVary = false;
-  request.entry = original;
+  if (request.role === 'asked') request.asked = request.entry;
   serve(request);
 }
 
@@ -373,14 +370,26 @@ function respondToError(request: CachedRequest, error: unknown): void {
   else request.next(toError(error));
 }
 
+/** Responds without a file: with another page, as a rule says, or with a list of the folder. */
+function respondMissing(request: CachedRequest, cause: NotServed): void {
+  if (tryNext(request)) return;
+  const { role, context, asked } = request;
+  if (role === 'page' || request.wasStarted) passThrough(request, cause, context.settings);
+  else if (role === 'language' || !tryNext(request, languageSteps(request))) {
+    request.role = 'asked';
+    request.entry = asked;
+    // A page of an earlier build asks for it. No other answer is right, and a cache must not keep this one.
+    if (context.keep?.isMissingScript(asked.urlPath))
+      sendStatus(request, 404, { 'Cache-Control': 'no-store' });
+    else if (!followRule(request, false)) respondWithList(request, cause);
+  }
+}
+
 /** Lists a folder without an index file, with the option `listing`. */
-function respondNotFound(request: CachedRequest, cause: NotServed): void {
-  if (tryLanguage(request)) return;
+function respondWithList(request: CachedRequest, cause: NotServed): void {
   const { listings } = request.context;
   const { urlPath } = request.entry;
-  const isPage = request.pages !== undefined;
-  if (!request.context.keep?.isMissingScript(urlPath) && followRule(request, false)) return;
-  if (isPage || listings === undefined || !urlPath.endsWith('/') || request.wasStarted) {
+  if (listings === undefined || !urlPath.endsWith('/')) {
     respondWithPage(request, cause);
     return;
   }
@@ -396,68 +405,49 @@ function respondNotFound(request: CachedRequest, cause: NotServed): void {
   );
 }
 
-/** Looks up a page in the next language that the client prefers; false if there is none. */
-function tryLanguage(request: CachedRequest): boolean {
-  const { settings, cache } = request.context;
-  if (settings.languages.length === 0 || request.pages !== undefined || request.wasStarted) return false;
-  const asked = request.asked ?? request.entry;
-  const { urlPath } = asked;
-  if (languageOf(urlPath, settings) !== undefined || !mayBePage(urlPath)) return false;
-  request.languages ??= [...preferredLanguages(request.req, settings)];
-  const language = request.languages.shift();
-  request.asked = language === undefined ? undefined : asked;
-  request.entry = asked;
-  if (language !== undefined) lookUp(request, cache.getOrCreate(`/${language}${urlPath}`));
-  return language !== undefined;
+/** The page in each language, in the order that the client prefers. */
+function languageSteps({ req, asked: { urlPath }, context: { settings } }: CachedRequest): readonly Step[] {
+  if (settings.languages.length === 0 || languageOf(urlPath, settings) !== undefined || !mayBePage(urlPath))
+    return NO_STEPS;
+  return preferredLanguages(req, settings).map((language) => ({
+    urlPath: `/${language}${urlPath}`,
+    role: 'language',
+    mayVary: true,
+  }));
 }
 
-/** Sends a page in the language that the client prefers; false if the file itself is the right one. */
-function selectLanguage(request: CachedRequest, paths: ReadonlyMap<string, string>): boolean {
-  const { settings, cache } = request.context;
-  const [initial] = settings.languages;
-  const language = preferredLanguages(request.req, settings).find(
-    (each) => paths.has(each) || each === initial,
-  );
-  const path = paths.get(language ?? '');
-  addLanguageHeaders(request, path ?? request.entry.urlPath, settings);
-  if (path === undefined) return false;
-  request.original = request.entry;
-  request.entry = cache.getOrCreate(path);
-  serve(request);
-  return true;
+/** Does what a rule of the option `rules` says; false if there is none. */
+function followRule(request: CachedRequest, isFile: boolean): boolean {
+  const { req, entry, context } = request;
+  if (request.wasStarted) return false;
+  const action = context.rules?.actionFor(entry.urlPath, req.url ?? '', isFile);
+  if (action === undefined) return false;
+  if (action.kind === 'redirect') return redirectTo(request, action);
+  const { urlPath, status } = action;
+  if (!isFile && (status === 404 || mayBePage(urlPath))) {
+    addVary(request.res, 'Accept, Sec-Fetch-Mode');
+    if (!isNavigation(req) || (status === 200 && !mayBePage(entry.urlPath))) return false;
+  }
+  return tryNext(request, [{ urlPath, role: 'page', status }]);
 }
 
 /** Responds to page navigations with the fallback page, or with the page for 404 responses. */
 function respondWithPage(request: CachedRequest, cause: NotServed): void {
-  const { settings, keep } = request.context;
-  if (keep?.isMissingScript(request.entry.urlPath) && !request.wasStarted) {
-    // A page of an earlier build asks for it. No other answer is right, and a cache must not keep this one.
-    sendStatus(request, 404, { 'Cache-Control': 'no-store' });
-    return;
-  }
-  if (request.pages !== undefined) {
-    if (!tryPage(request)) passThrough(request, cause, settings);
-    return;
-  }
-  const kinds = pageKindsFor(request.entry.urlPath, settings);
-  if (kinds.length === 0 || request.wasStarted) {
-    passThrough(request, cause, settings);
-    return;
-  }
+  const { settings, files } = request.context;
+  const { urlPath } = request.entry;
+  const kinds = pageKindsFor(urlPath, settings);
   // The same URL is a page for navigations and a plain 404 for other requests, and a shared cache may store
   // either.
-  addVary(request.res, 'Accept, Sec-Fetch-Mode');
-  if (!isNavigation(request.req)) {
-    passThrough(request, cause, settings);
-    return;
-  }
+  if (kinds.length > 0) addVary(request.res, 'Accept, Sec-Fetch-Mode');
+  const isPage = kinds.length > 0 && isNavigation(request.req);
   const proceed = (folders: readonly string[]): void => {
-    request.pages = kinds.flatMap((kind) => pagesOf(kind, folders, settings));
-    if (!isFinished(request.res) && !tryPage(request)) passThrough(request, cause, settings);
+    if (isFinished(request.res)) return;
+    const steps = isPage ? kinds.flatMap((kind) => pageSteps(kind, folders, settings)) : [];
+    if (!tryNext(request, steps)) passThrough(request, cause, settings);
   };
-  if (kinds.every((kind) => settings[kind] !== 'nearest')) proceed([]);
+  if (!isPage || kinds.every((kind) => settings[kind] !== 'nearest')) proceed([]);
   else
-    existingFolders(request.context.files, request.entry.urlPath).then(proceed, (error: unknown) => {
+    existingFolders(files, urlPath).then(proceed, (error: unknown) => {
       if (!isFinished(request.res)) respondToError(request, error);
     });
 }
@@ -471,26 +461,12 @@ function pageKindsFor(urlPath: string, settings: StaticSettings): readonly PageK
 }
 
 /** @param folders - those above the path, the nearest first */
-function pagesOf(kind: PageKind, folders: readonly string[], settings: StaticSettings): PageEntry[] {
+function pageSteps(kind: PageKind, folders: readonly string[], settings: StaticSettings): Step[] {
+  const [name, status] = kind === 'fallback' ? (['index.html', 200] as const) : (['404.html', 404] as const);
   const page = settings[kind];
-  if (page === undefined) return [];
-  const status = kind === 'fallback' ? 200 : 404;
-  const name = kind === 'fallback' ? 'index.html' : '404.html';
-  const paths = page === 'nearest' ? folders.map((folder) => folder + name) : [page];
-  return paths.map((urlPath) => ({ urlPath, status }));
-}
-
-/** Looks up the next page; false if there is none. */
-function tryPage(request: CachedRequest): boolean {
-  const page = request.pages?.shift();
-  if (page === undefined) return false;
-  const { cache } = request.context;
-  request.status = page.status;
-  request.mayVary = false;
-  const entry = cache.getOrCreate(page.urlPath);
-  cache.use(entry);
-  lookUp(request, entry);
-  return true;
+  const paths =
+    page === 'nearest' ? folders.map((folder) => folder + name) : page === undefined ? [] : [page];
+  return paths.map((urlPath) => ({ urlPath, role: 'page', status }));
 }
 
 /** Passes exceptions, for example of `setHeaders`, to the application's error handlers. */
@@ -499,19 +475,9 @@ function respondWithFile(request: CachedRequest, file: LoadedFile): void {
     request.next(startedBeforeFile());
     return;
   }
-  if (request.asked !== undefined)
+  if (request.role === 'language')
     addLanguageHeaders(request, request.entry.urlPath, request.context.settings);
-  if (file.languages !== undefined && request.mayVary && selectLanguage(request, file.languages)) return;
-  if (file.variants !== undefined && request.mayVary) {
-    request.mayVary = false;
-    const variant = selectVariant(request, file.variants, file.uncompressed.metadata.type);
-    if (variant !== undefined) {
-      request.original = request.entry;
-      request.entry = request.context.cache.getOrCreate(variant.path);
-      serve(request);
-      return;
-    }
-  }
+  if (request.mayVary && tryNext(request, variantOf(request, file))) return;
   if (file.page !== undefined && file.uncompressed.body === undefined) {
     makeAgain(request);
     return;
@@ -520,7 +486,7 @@ function respondWithFile(request: CachedRequest, file: LoadedFile): void {
     waitForEtag(request, file);
     return;
   }
-  if (request.pages !== undefined) addAskedHeaders(request);
+  if (request.role === 'page') addAskedHeaders(request);
   let plan: StreamPlan | undefined;
   try {
     plan = sendFile(request, file);
@@ -532,6 +498,24 @@ function respondWithFile(request: CachedRequest, file: LoadedFile): void {
   const { cache, settings, sender } = request.context;
   cache.wantBodies(request.entry, settings);
   sender.send(request, plan, () => retry(request));
+}
+
+/** The language or the format of a file that the client prefers, before the file itself; empty if that is the right one. */
+function variantOf(
+  request: CachedRequest,
+  { languages, variants, uncompressed }: LoadedFile,
+): readonly Step[] {
+  if (languages === undefined && variants === undefined) return NO_STEPS;
+  const original: Step = { urlPath: request.entry.urlPath, role: 'original' };
+  const { settings } = request.context;
+  const translated = languages && preferredPath(request.req, languages, settings);
+  if (translated !== undefined) {
+    addLanguageHeaders(request, translated, settings);
+    return [{ urlPath: translated, role: 'variant', mayVary: true }, original];
+  }
+  request.mayVary = false;
+  const variant = variants && selectVariant(request, variants, uncompressed.metadata.type);
+  return variant === undefined ? NO_STEPS : [{ urlPath: variant.path, role: 'variant' }, original];
 }
 
 /** The rules of the path that was asked for hold for the page in place of its file, before those of the page. */

@@ -7,10 +7,11 @@ import { codeOf } from '../http/reply.ts';
 import { formatValue, optionError } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import type { LoadedFile, LoadResult } from './cache.ts';
+import { isImmutable } from './cache-control.ts';
 import type { OpenedFile } from './files.ts';
 import { type LoadOptions, loadFile } from './load.ts';
 import { mediaTypeOf } from './media-types.ts';
-import { isImmutable, type KeepSettings, type StaticSettings } from './options.ts';
+import type { KeepSettings, StaticSettings } from './options.ts';
 import { warnOfSystem as warn } from './request.ts';
 import { RootDirectory } from './root.ts';
 import { walkFiles } from './tree.ts';
@@ -108,7 +109,7 @@ export class KeptFiles {
   /** Whether a page of an earlier build may ask for a file, and none of the next builds. */
   #accepts(filePath: string): boolean {
     if (filePath.endsWith('/') || mediaTypeOf(filePath).startsWith('text/html')) return false;
-    return this.#static.possibleHashes?.test(filePath) === true || this.#isFixed(filePath);
+    return this.#static.mayHaveHash(filePath) || this.#isFixed(filePath);
   }
 
   /** Whether a file never changes under its name, so that its copy is right forever. */
@@ -152,7 +153,6 @@ export class KeptFiles {
     let usedAt = Number(version.mtimeNs / 1_000_000n);
     if (this.#isExpired(usedAt)) return undefined;
     const isCurrent = (): boolean => {
-      if (result.watched?.isCurrent() === false) return false;
       if (Date.now() - usedAt > this.#touchAfter()) {
         usedAt = Date.now();
         this.#enqueue(() => touch(path));
@@ -162,7 +162,11 @@ export class KeptFiles {
     };
     isCurrent();
     const missing = { path: this.#build.pathOf(urlPath), version: undefined };
-    return { ...result, dependencies: [missing, ...result.dependencies], watched: { isCurrent } };
+    return {
+      ...result,
+      dependencies: [missing, ...result.dependencies],
+      watched: [...result.watched, { isCurrent }],
+    };
   }
 
   #isExpired(usedAt: number): boolean {

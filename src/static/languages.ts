@@ -1,5 +1,4 @@
 import type { ConnectRequest } from '../../types/connect.ts';
-import { cacheByHeader } from '../http/negotiation.ts';
 import { addVary } from '../http/reply.ts';
 import { decodePart } from '../http/routing.ts';
 import type { Dependency, Files } from './files.ts';
@@ -7,9 +6,6 @@ import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import { type RequestTriple, referenceTo } from './request.ts';
 import { isServed } from './variants.ts';
-
-// Languages that a client may prefer; further ones are ignored.
-const MAX_RANGES = 32;
 
 /** The language of the folder that a path is in; undefined for a path outside of all of them. */
 export function languageOf(path: string, { languages }: StaticSettings): string | undefined {
@@ -23,6 +19,7 @@ interface Languages {
   readonly language: string | undefined;
   /** Undefined for a page in the folder of a language. */
   readonly paths: ReadonlyMap<string, string> | undefined;
+  readonly vary: string | undefined;
   readonly dependencies: readonly Dependency[];
 }
 
@@ -33,7 +30,8 @@ export async function findLanguages(
 ): Promise<Languages> {
   const isPage = settings.languages.length > 0 && mediaTypeOf(filePath).startsWith('text/html');
   const own = isPage ? languageOf(filePath, settings) : undefined;
-  if (!isPage || own !== undefined) return { language: own, paths: undefined, dependencies: [] };
+  if (!isPage || own !== undefined)
+    return { language: own, paths: undefined, vary: undefined, dependencies: [] };
   const paths = new Map<string, string>();
   const dependencies: Dependency[] = [];
   for (const language of settings.languages) {
@@ -44,16 +42,33 @@ export async function findLanguages(
     if (found?.kind === 'file' && (await isServed(files, dependency, settings)))
       paths.set(language, `/${language}${filePath}`);
   }
-  return { language: settings.languages[0], paths: paths.size > 0 ? paths : undefined, dependencies };
+  const [language] = settings.languages;
+  if (paths.size === 0) return { language, paths: undefined, vary: undefined, dependencies };
+  return { language, paths, vary: varyOf(settings), dependencies };
+}
+
+/** What a page depends on that may be sent in several languages. */
+const varyOf = ({ languageCookie }: StaticSettings): string =>
+  languageCookie === undefined ? 'Accept-Language' : 'Accept-Language, Cookie';
+
+/** The path of a page in the language that the client prefers; undefined for the page itself, in the default language. */
+export function preferredPath(
+  req: ConnectRequest,
+  paths: ReadonlyMap<string, string>,
+  settings: StaticSettings,
+): string | undefined {
+  const [initial] = settings.languages;
+  const language = preferredLanguages(req, settings).find((each) => paths.has(each) || each === initial);
+  return paths.get(language ?? '');
 }
 
 /** Adds the headers of a page that was selected by its language. */
 export function addLanguageHeaders(
   { req, res }: Pick<RequestTriple, 'req' | 'res'>,
   path: string,
-  { languageCookie }: StaticSettings,
+  settings: StaticSettings,
 ): void {
-  addVary(res, languageCookie === undefined ? 'Accept-Language' : 'Accept-Language, Cookie');
+  addVary(res, varyOf(settings));
   const reference = referenceTo(path.split('/').map(encodeURIComponent).join('/'), req);
   if (reference !== undefined) res.setHeader('Content-Location', reference);
 }
@@ -61,44 +76,17 @@ export function addLanguageHeaders(
 /** All languages, those that the client prefers first: by the cookie, then by the header, then by the order of the option. */
 export function preferredLanguages(
   { headers }: ConnectRequest,
-  { languages, languageCookie }: StaticSettings,
+  { languages, orderLanguages, languageCookie }: StaticSettings,
 ): readonly string[] {
-  const chosen = languageCookie === undefined ? [] : valuesOf(languageCookie, headers.cookie ?? '');
-  const ranges = [...chosen, ...rangesOf(headers['accept-language'] ?? '')];
-  const preferred = ranges.flatMap((range) => lookUp(range, languages) ?? []);
-  return [...new Set([...preferred, ...languages])];
+  const chosen = languageCookie && cookieValue(languageCookie, headers.cookie ?? '');
+  const ranges = headers['accept-language'] ?? '';
+  return chosen || ranges ? orderLanguages(chosen ? `${chosen},${ranges}` : ranges) : languages;
 }
 
-function valuesOf(name: string, cookies: string): string[] {
+function cookieValue(name: string, cookies: string): string {
   for (const pair of cookies.split(';')) {
     const [key = '', value = ''] = pair.split('=', 2);
-    if (key.trim() === name) return [decodePart(value.trim().replace(/^"|"$/g, '')) ?? ''];
+    if (key.trim() === name) return decodePart(value.trim().replace(/^"|"$/g, '')) ?? '';
   }
-  return [];
-}
-
-/** The ranges of `Accept-Language` by their weight (RFC 9110 §12.5.4), without those that the client excludes. */
-const rangesOf = cacheByHeader((header): readonly string[] =>
-  header
-    .split(',', MAX_RANGES)
-    .map((item) => {
-      const [range = '', weight = '1'] = item.split(/;\s*q\s*=/i);
-      return { range: range.trim(), weight: Number(weight) };
-    })
-    .filter(({ weight }) => weight > 0 && weight <= 1)
-    .sort((a, b) => b.weight - a.weight)
-    .map(({ range }) => range),
-);
-
-/** The lookup of RFC 4647 §3.4: the range is shortened from its end until it is a language of the site. */
-function lookUp(range: string, languages: readonly string[]): string | undefined {
-  const subtags = range.toLowerCase().split('-', 9);
-  while (subtags.length > 0) {
-    const tag = subtags.join('-');
-    const found = languages.find((language) => language.toLowerCase() === tag);
-    if (found !== undefined) return found;
-    subtags.pop();
-    if (subtags.at(-1)?.length === 1) subtags.pop();
-  }
-  return undefined;
+  return '';
 }

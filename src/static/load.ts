@@ -9,6 +9,7 @@ import {
   type NotFound,
   notFound,
   type OpenedFile,
+  type PathStat,
   type Snapshot,
   withOpen,
 } from './files.ts';
@@ -18,7 +19,7 @@ import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import type { Pages, RenderedPage } from './pages.ts';
 import { mayBePage, segmentOf } from './path.ts';
-import { etagForCoding, type HeaderList, type Metadata, Representation } from './representation.ts';
+import { etagForCoding, type Metadata, Representation } from './representation.ts';
 import { isNotFoundError, isPermissionError, isStaleError } from './root.ts';
 import type { AddedHeaders, Rules } from './rules.ts';
 import { untrustedFile } from './untrusted.ts';
@@ -38,7 +39,6 @@ const MAX_ATTEMPTS = 16;
 const MAX_EAGER_HASH_BYTES = 8 << 20;
 // Shared by all files without compressed copies.
 const NONE: readonly Representation[] = [];
-const NO_VARIANTS = { variants: undefined, dependencies: [] };
 
 /** The settings for loading a file. */
 export interface LoadOptions {
@@ -122,39 +122,30 @@ interface Parts {
 
 async function assemble(parts: Parts): Promise<LoadedFile> {
   const { files, found, file, snapshot, settings, options } = parts;
-  const { path, filePath } = found;
-  const languages = await findLanguages(files, filePath, settings);
-  const rules = options.rules?.headersFor(found.urlPath);
-  const untrusted = settings.untrusted ? untrustedFile(path) : undefined;
-  const type = untrusted?.type ?? rules?.type ?? mediaTypeOf(path);
   const content = await contentOf(parts);
   const { copies, page, size } = content;
-  const { variants, dependencies } =
-    settings.variants.length === 0 ? NO_VARIANTS : await findVariants(files, filePath, settings);
-  const cacheControl = rules?.cacheControl ?? settings.cacheControl(filePath);
-  const mayCompress = content.snapshot.contentEtag !== undefined && options.compressor?.accepts(type, size);
-  const compressor = mayCompress === true ? options.compressor : undefined;
-  const vary = joinVary(compressor !== undefined || copies.length > 0, rules?.vary);
-  const added = untrusted?.headers ?? addedHeaders(page, rules, languages.language);
-  const common = { type, cacheControl, vary, acceptRanges: settings.acceptRanges, added };
+  const languages = await findLanguages(files, found.filePath, settings);
+  const formats = await findVariants(files, found.filePath, settings);
+  const { rules, ...described } = describe(parts, page, languages.language);
+  const mayCompress = content.snapshot.contentEtag !== undefined;
+  const compressor =
+    mayCompress && options.compressor?.accepts(described.type, size) ? options.compressor : undefined;
+  const codings = compressor !== undefined || copies.length > 0 ? 'Accept-Encoding' : undefined;
+  const vary = [codings, rules?.vary, languages.vary].filter((name) => name !== undefined).join(', ');
+  const common = { ...described, vary: vary || undefined, acceptRanges: true };
   const snapshots = [snapshot, ...copies.map((copy) => copy.snapshot)];
   // Depends on the version that was read, not on that of the first stat: the file may have been replaced in
   // between.
-  const shown = { path, realPath: file.realPath, snapshot: content.snapshot, coding: undefined };
+  const shown = { path: found.path, realPath: file.realPath, snapshot: content.snapshot, coding: undefined };
   const uncompressed = representationOf(shown, common, settings, size);
+  const tried = [content, formats, languages].flatMap(({ dependencies }) => dependencies);
   return {
     kind: 'file',
-    dependencies: [
-      found.dependencies,
-      uncompressed,
-      content.dependencies,
-      dependencies,
-      languages.dependencies,
-    ].flat(),
+    dependencies: [...found.dependencies, uncompressed, ...tried],
     uncompressed,
     page: page?.page,
-    watched: rules === undefined ? page?.page : bothOf(rules, page?.page),
-    variants,
+    watched: [rules, page?.page].filter((each) => each !== undefined),
+    variants: formats.variants,
     languages: languages.paths,
     createdCodings: compressor && createdCodingsOf(parts, content, uncompressed, compressor),
     precompressed:
@@ -165,28 +156,28 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
   };
 }
 
+/** What the options say about a file: its type and headers, those of `untrusted` before those of `rules`. */
+function describe(
+  { found, settings, options }: Parts,
+  page: RenderedPage | undefined,
+  language: string | undefined,
+): Pick<Metadata, 'type' | 'cacheControl' | 'added'> & { rules: AddedHeaders | undefined } {
+  const rules = options.rules?.headersFor(found.urlPath);
+  const untrusted = settings.untrusted ? untrustedFile(found.path) : undefined;
+  const headers = page === undefined ? rules?.headers : page.page.headersWith(page.headers, rules?.headers);
+  const added = language === undefined ? headers : [...(headers ?? []), 'Content-Language', language];
+  return {
+    type: untrusted?.type ?? rules?.type ?? mediaTypeOf(found.path),
+    cacheControl: rules?.cacheControl ?? settings.cacheControl(found.filePath),
+    added: untrusted?.headers ?? added,
+    rules,
+  };
+}
+
 const changedAt = ({ version }: Snapshot): number => Number(version.ctimeNs / 1_000_000n);
 
 const isRecent = ({ version }: Dependency): boolean =>
   version !== undefined && isRacilyClean(version, Date.now());
-
-const joinVary = (isCoded: boolean, added: string | undefined): string | undefined =>
-  isCoded && added !== undefined ? `Accept-Encoding, ${added}` : isCoded ? 'Accept-Encoding' : added;
-
-function addedHeaders(
-  page: RenderedPage | undefined,
-  rules: AddedHeaders | undefined,
-  language: string | undefined,
-): HeaderList | undefined {
-  const headers = page === undefined ? rules?.headers : page.page.headersWith(page.headers, rules?.headers);
-  return language === undefined ? headers : [...(headers ?? []), 'Content-Language', language];
-}
-
-type Watched = LoadedFile['watched'];
-
-const bothOf = (a: NonNullable<Watched>, b: Watched): Watched => ({
-  isCurrent: () => a.isCurrent() && b?.isCurrent() !== false,
-});
 
 /** What a file is sent as: its bytes with their copies, or the page that is made of them. */
 interface Content {
@@ -247,37 +238,62 @@ interface FoundFile {
   readonly dependencies: readonly Dependency[];
 }
 
+/** A search for the file of a URL path, with the paths whose stat decides the result. */
+interface Search {
+  readonly files: Files;
+  readonly settings: StaticSettings;
+  readonly dependencies: Dependency[];
+}
+
 /** Finds the file for a URL path: the path itself, an index file for `dir/`, or the path with an extension added. */
 async function findFile(
   files: Files,
   urlPath: string,
   settings: StaticSettings,
 ): Promise<FoundFile | { readonly kind: 'directory' } | Moved | NotFound> {
-  const dependencies: Dependency[] = [];
+  const search: Search = { files, settings, dependencies: [] };
   let isDirectory = false;
   let reason = 'no such file';
   let lastError: Error | undefined;
   for (const filePath of candidatesFor(urlPath, settings)) {
-    const path = files.pathOf(filePath);
-    const found = await files.stat(path, (error) => {
+    const found = await statIn(search, filePath, (error) => {
       lastError = error;
     });
-    if (found?.kind === 'file') {
-      const to = await urlPathOf(files, filePath, urlPath, settings, dependencies);
-      if (to !== urlPath) return { kind: 'moved', to };
-      return { kind: 'file', path, filePath, urlPath, version: found.version, dependencies };
-    }
-    dependencies.push({ path, version: found?.version });
     if (found === undefined) continue;
+    if (found.kind === 'file') {
+      const to = await urlPathOf(search, filePath, urlPath);
+      if (to !== urlPath) return { kind: 'moved', to };
+      const { dependencies } = search;
+      return {
+        kind: 'file',
+        path: files.pathOf(filePath),
+        filePath,
+        urlPath,
+        version: found.version,
+        dependencies,
+      };
+    }
     reason = 'not a regular file';
     if (found.kind !== 'directory' || filePath !== urlPath) continue;
     reason = 'a directory';
     isDirectory = true;
     // With a folder of the same name, the page is used for the folder's path unless the folder has an index
     // file.
-    if (!settings.cleanUrls && (await hasIndex(files, urlPath, settings, dependencies))) break;
+    if (!settings.cleanUrls && (await hasIndex(search, urlPath))) break;
   }
   return isDirectory && settings.html ? { kind: 'directory' } : notFound(reason, lastError);
+}
+
+/** Stats a path. What is no file there may become one. */
+async function statIn(
+  { files, dependencies }: Search,
+  filePath: string,
+  onNothing?: (error: Error) => void,
+): Promise<PathStat | undefined> {
+  const path = files.pathOf(filePath);
+  const found = await files.stat(path, onNothing);
+  if (found?.kind !== 'file') dependencies.push({ path, version: found?.version });
+  return found;
 }
 
 /** Returns the paths to try for a URL path, in order. */
@@ -293,69 +309,46 @@ function candidatesFor(urlPath: string, settings: StaticSettings): readonly stri
   return urls === undefined ? [urlPath, ...pages] : [urlPath, ...pages, ...ofFolder];
 }
 
-/** A file that has another URL path, with the option `urls`. */
+/** A file that has another URL path, with one URL for each page. */
 export interface Moved {
   readonly kind: 'moved';
   readonly to: string;
 }
 
 /**
- * The one URL path of a file with the option `urls`: that with or without a slash, unless another page has it. Adds the paths
- * whose stat decided.
+ * The one URL path of a file with the settings `urls`: that with or without a slash, unless another page has it.
  *
  * @param urlPath - the path that has led to the file
  */
-async function urlPathOf(
-  files: Files,
-  filePath: string,
-  urlPath: string,
-  settings: StaticSettings,
-  dependencies: Dependency[],
-): Promise<string> {
-  const { urls, index } = settings;
+async function urlPathOf(search: Search, filePath: string, urlPath: string): Promise<string> {
+  const { urls, index } = search.settings;
   if (urls === undefined) return urlPath;
   const name = segmentOf(filePath);
   const stem = index.includes(name) ? filePath.slice(0, -name.length - 1) : filePath.replace(/\.html$/, '');
   if (stem === filePath) return urlPath.endsWith('/') ? filePath : urlPath;
   const choices = urls === 'slash' ? [`${stem}/`, stem] : [stem, `${stem}/`];
-  for (const choice of stem === '' ? ['/'] : choices) {
-    if (choice === urlPath || (await leadsTo(files, choice, filePath, settings, dependencies))) return choice;
-  }
+  for (const choice of stem === '' ? ['/'] : choices)
+    if (choice === urlPath || (await leadsTo(search, choice, filePath))) return choice;
   return filePath;
 }
 
 /** Whether a file is the first of those that a URL path may lead to. */
-async function leadsTo(
-  files: Files,
-  urlPath: string,
-  filePath: string,
-  settings: StaticSettings,
-  dependencies: Dependency[],
-): Promise<boolean> {
-  for (const candidate of candidatesFor(urlPath, settings)) {
+async function leadsTo(search: Search, urlPath: string, filePath: string): Promise<boolean> {
+  for (const candidate of candidatesFor(urlPath, search.settings)) {
     if (candidate === filePath) return true;
-    const path = files.pathOf(candidate);
-    const found = await files.stat(path);
-    dependencies.push({ path, version: found?.version });
-    if (found?.kind === 'file') return false;
+    const found = await statIn(search, candidate);
+    if (found?.kind !== 'file') continue;
+    search.dependencies.push({ path: search.files.pathOf(candidate), version: found.version });
+    return false;
   }
   return false;
 }
 
 /** Whether a folder has an index file. Skips the check if no extension can lead to another file. */
-async function hasIndex(
-  files: Files,
-  urlPath: string,
-  settings: StaticSettings,
-  dependencies: Dependency[],
-): Promise<boolean> {
-  if (settings.extensions.length === 0) return true;
-  for (const name of settings.index) {
-    const path = files.pathOf(`${urlPath}/${name}`);
-    const found = await files.stat(path);
-    if (found?.kind === 'file') return true;
-    dependencies.push({ path, version: found?.version });
-  }
+async function hasIndex(search: Search, urlPath: string): Promise<boolean> {
+  const { extensions, index } = search.settings;
+  if (extensions.length === 0) return true;
+  for (const name of index) if ((await statIn(search, `${urlPath}/${name}`))?.kind === 'file') return true;
   return false;
 }
 

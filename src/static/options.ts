@@ -1,6 +1,4 @@
-import { validateHeaderValue } from 'node:http';
 import { resolve } from 'node:path';
-import { types } from 'node:util';
 import * as zlib from 'node:zlib';
 import type {
   CompressOptions,
@@ -14,9 +12,9 @@ import type {
   Variant,
   VariantsOptions,
 } from '../../types/static.ts';
+import { createLanguageOrder } from '../http/negotiation.ts';
 import {
   assertCalled,
-  assertSync,
   bytes,
   duration,
   flag,
@@ -39,159 +37,18 @@ import {
   rule,
   type WithDefaults,
   wrongOption,
-  wrongReturnValue,
 } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
+import {
+  ACCEPTED_CACHE_CONTROL,
+  type CacheControlSettings,
+  isCacheControlOption,
+  isHeader,
+  resolveCacheControl,
+} from './cache-control.ts';
 import { needsScriptHashes } from './policy.ts';
 import { resolveSigned, type SignedSettings } from './signed.ts';
 import { assertNoPages } from './untrusted.ts';
-
-// The names that build tools give to files with a hash of their content. A file that a pattern misses is revalidated, and one
-// that it takes wrongly would be stale for a year: so a hash has to look like one, and not like a word or a date.
-
-/** A word, a number or a size such as `1200x630`. */
-const WORD = '(?:[A-Z]?[a-z]*\\d*|[A-Z]+\\d*|\\d+x\\d+)';
-
-/** The files of each build tool that never change under their name, by their path below the root. */
-const HASHED_FILES: Readonly<Record<string, RegExp>> = {
-  astro: /^\/_astro\//,
-  next: /^\/_next\/static\//,
-  // Eight characters of base64url that are not only words, numbers and sizes.
-  vite: new RegExp(`^/assets/.*-(?=[\\w-]{8}\\.)(?!(?:${WORD}[-_])*${WORD}\\.)[\\w-]{8}\\.[\\w.]+$`),
-  // Hexadecimal digits, with a word such as `chunk` behind them, which is short: clients choose the paths.
-  webpack: /[./-](?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,32}\.[\w.]{1,60}$/,
-  // Eight characters of base32. Folders of languages are above.
-  angular: /\/[^/]*-[A-Z2-7]{8}\.m?(?:js|css)(?:\.map)?$|\/media\/[^/]*-[A-Z2-7]{8}\.\w+$/,
-};
-
-/** The names that may have a hash, also one that looks like a word or a number, where `HASHED_FILES` leaves them out. */
-const POSSIBLE_HASHES = new Map<unknown, RegExp>([
-  ['vite', /^\/assets\/.*-[\w-]{8}\.[\w.]+$/],
-  ['webpack', /[./-][0-9a-f]{8,32}\.[\w.]{1,60}$/],
-]);
-
-/** Returns the `Cache-Control` value for a file, given as its path below the root; undefined sends no header. */
-type FileCacheControl = (filePath: string) => string | undefined;
-
-const ACCEPTED_CACHE_CONTROL =
-  'a boolean, a Cache-Control value, or a function that returns one of these or undefined';
-
-const PAGE = /\.x?html?$/i;
-const YEAR = 365.25 * 24 * 60 * 60 * 1000;
-// The units that the package `ms` accepts. A number without a unit is in milliseconds.
-const UNITS: readonly (readonly [names: RegExp, milliseconds: number])[] = [
-  [/^(?:ms|msecs?|milliseconds?)?$/i, 1],
-  [/^(?:s|secs?|seconds?)$/i, 1000],
-  [/^(?:m|mins?|minutes?)$/i, 60_000],
-  [/^(?:h|hrs?|hours?)$/i, 3_600_000],
-  [/^(?:d|days?)$/i, 86_400_000],
-  [/^(?:w|weeks?)$/i, 604_800_000],
-  [/^(?:y|yrs?|years?)$/i, YEAR],
-];
-const DURATION = /^(-?\d*\.?\d+) *([a-z]*)$/i;
-
-/**
- * Converts a `maxAge` option to milliseconds, at least 0 and at most a year; undefined for an invalid value.
- * Null is 0, as in serve-static.
- */
-function parseMaxAge(value: unknown): number | undefined {
-  if (value === null) return 0;
-  const age =
-    typeof value === 'number' ? value : typeof value === 'string' ? parseDuration(value) : Number.NaN;
-  return Number.isNaN(age) ? undefined : Math.min(Math.max(age, 0), YEAR);
-}
-
-function parseDuration(text: string): number {
-  const [, amount, unit = ''] = DURATION.exec(text.trim()) ?? [];
-  return Number(amount) * (UNITS.find(([names]) => names.test(unit))?.[1] ?? Number.NaN);
-}
-
-/** Whether a value is that of the option: a single word that is no directive is the misspelt name of a build tool. */
-function isCacheControlOption(value: unknown): boolean {
-  if (!isCacheControl(value)) return false;
-  const isName = isString(value) && /^[a-z]+$/i.test(value) && !/^(?:public|private|immutable)$/i.test(value);
-  return !isName || Object.hasOwn(HASHED_FILES, value);
-}
-
-/** Whether a value is a boolean or may be sent as a header. */
-function isCacheControl(value: unknown): value is string | boolean {
-  if (typeof value === 'boolean') return true;
-  if (typeof value !== 'string' || value.trim() === '') return false;
-  try {
-    validateHeaderValue('Cache-Control', value);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** Combines the options `cacheControl`, `maxAge` and `immutable` into one function of the file. */
-function cacheControlFor({
-  cacheControl: option,
-  maxAge,
-  immutable,
-  fallback,
-}: ResolvedOptions): FileCacheControl {
-  if (option === false) return () => undefined;
-  if (typeof option === 'string') {
-    const hashed = Object.hasOwn(HASHED_FILES, option) ? HASHED_FILES[option] : undefined;
-    if (hashed === undefined) return () => option;
-    if (immutable !== false)
-      throw optionError(
-        STATIC_OPTIONS,
-        `option "cacheControl" is "${option}", which says what is immutable; remove the option "immutable"`,
-      );
-    return cacheControlByAge(maxAge, (filePath) => hashed.test(filePath) && !PAGE.test(filePath), true);
-  }
-  const byAge = cacheControlByAge(maxAge, immutable, fallback !== undefined);
-  if (option === true) return byAge;
-  return (filePath) => {
-    const value = assertSync(option(filePath), STATIC_OPTIONS, 'cacheControl');
-    if (value === undefined || value === true) return byAge(filePath);
-    if (value === false) return undefined;
-    if (isCacheControl(value)) return value;
-    throw wrongReturnValue(STATIC_OPTIONS, 'cacheControl', value, ACCEPTED_CACHE_CONTROL);
-  };
-}
-
-/** Builds the possible header values once, so that loading a file only selects one of them. */
-function cacheControlByAge(
-  maxAge: StaticFilesOptions['maxAge'],
-  immutable: NonNullable<StaticFilesOptions['immutable']>,
-  isSinglePage: boolean,
-): FileCacheControl {
-  const assetValue = `public, max-age=${seconds(parseMaxAge(maxAge) ?? 0)}`;
-  // A page names the assets of its build, which the next deployment may remove.
-  const mutable: FileCacheControl = isSinglePage
-    ? (filePath) => (PAGE.test(filePath) ? 'public, max-age=0' : assetValue)
-    : () => assetValue;
-  if (immutable === false) return mutable;
-  if (immutable === true) {
-    const value = `public, max-age=${seconds(parseMaxAge(maxAge) ?? YEAR)}, immutable`;
-    return () => value;
-  }
-  const immutableValue = `public, max-age=${seconds(YEAR)}, immutable`;
-  const isImmutable =
-    typeof immutable === 'function'
-      ? (filePath: string) => assertSync(immutable(filePath), STATIC_OPTIONS, 'immutable')
-      : statelessMatcher(immutable);
-  return (filePath) => (isImmutable(filePath) ? immutableValue : mutable(filePath));
-}
-
-/** Removes the flags `g` and `y`, which would make `test` continue after the last match. */
-function statelessMatcher(pattern: RegExp): (filePath: string) => boolean {
-  const stateless = new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, ''));
-  return (filePath) => stateless.test(filePath);
-}
-
-/** Whether a `Cache-Control` value says that a file never changes under its name. */
-export const isImmutable = (cacheControl: string | undefined): boolean =>
-  cacheControl !== undefined && /\bimmutable\b/.test(cacheControl);
-
-function seconds(milliseconds: number): number {
-  // By convention a year in Cache-Control has 365 days.
-  return Math.min(Math.floor(milliseconds / 1000), 31_536_000);
-}
 
 /** The option `cache` after checks. */
 export interface CacheSettings {
@@ -212,8 +69,7 @@ type WithoutDefault =
   | 'index'
   | 'fallback'
   | 'notFound'
-  | 'urls'
-  | 'maxAge'
+  | 'cacheControl'
   | 'cache'
   | 'setHeaders';
 type ResolvedOptions = WithDefaults<Omit<StaticFilesOptions, WithoutDefault>> &
@@ -240,8 +96,7 @@ const RULES: Rules<ResolvedOptions> = {
     'a file name, a list of file names, or false',
   ),
   fallback: rule(undefined, isRelativePath, ACCEPTED_PAGE),
-  cleanUrls: flag(false),
-  urls: rule(undefined, isOneOf('no-slash', 'slash'), "'no-slash' or 'slash'"),
+  cleanUrls: oneOf(false, true, 'no-slash', 'slash'),
   notFound: rule(undefined, isRelativePath, ACCEPTED_PAGE),
   fallthrough: flag(true),
   dotfiles: oneOf('ignore', 'deny', 'allow'),
@@ -251,24 +106,16 @@ const RULES: Rules<ResolvedOptions> = {
   signed: rule(undefined, isObject, 'an object with keys'),
   etag: oneOf('content', 'stat', true, false),
   lastModified: flag(true),
-  acceptRanges: flag(true),
-  cacheControl: rule<NonNullable<StaticFilesOptions['cacheControl']>>(
-    true,
-    isEither(isCacheControlOption, isFunction),
-    `${ACCEPTED_CACHE_CONTROL}; or a build tool: ${Object.keys(HASHED_FILES).join(', ')}`,
-  ),
-  maxAge: rule(undefined, (v) => parseMaxAge(v) !== undefined, "milliseconds, or a string such as '1d'"),
-  immutable: rule(
-    false,
-    isEither(isBoolean, isFunction, types.isRegExp),
-    'a boolean, a RegExp or a function',
+  cacheControl: rule<StaticFilesOptions['cacheControl']>(
+    undefined,
+    isCacheControlOption,
+    ACCEPTED_CACHE_CONTROL,
   ),
   extensions: rule(
     false,
     isEither(isOneOf(false), isFileName, isFileNames),
     "false, 'html', or a list such as ['html']",
   ),
-  redirect: flag(true),
   precompressed: rule(
     false,
     isEither(isBoolean, isCodingList),
@@ -349,7 +196,7 @@ function resolveKeepOptions(given: KeepOptions | undefined, hasImmutable: boolea
   if (!hasImmutable)
     throw optionError(
       KEEP_SCOPE,
-      'option "keep" keeps immutable files only, and none is; set "immutable" to a pattern such as /^\\/assets\\//',
+      'option "keep" keeps immutable files only, and none is; set "cacheControl" to the name of a build tool, or a RegExp such as /^\\/assets\\//',
     );
   return { directory: resolve(directory), days, maxBytes };
 }
@@ -372,10 +219,11 @@ const VARIANTS_RULES: Rules<{
 
 function resolveVariants(
   given: readonly Variant[] | VariantsOptions,
-): Pick<StaticSettings, 'variants' | 'languages' | 'languageCookie'> {
+): Pick<StaticSettings, 'variants' | 'languages' | 'orderLanguages' | 'languageCookie'> {
   const options = isVariants(given) ? { formats: given } : given;
   const { formats, language, cookie } = resolveOptions(VARIANTS_SCOPE, options, VARIANTS_RULES);
-  return { variants: formats, languages: language, languageCookie: cookie };
+  const orderLanguages = createLanguageOrder(language);
+  return { variants: formats, languages: language, orderLanguages, languageCookie: cookie };
 }
 
 /** The texts of the option `rules`. */
@@ -431,7 +279,7 @@ const OWN_FILES =
   "default-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'; object-src 'none'";
 const POLICY = /^[a-z-]+(?:[ \t][^;,\r\n]*)?(?:;\s*(?:[a-z-]+(?:[ \t][^;,\r\n]*)?)?)*$/i;
 const ACCEPTED_POLICY = `a Content-Security-Policy such as "default-src 'self'"`;
-const isPolicy = (value: unknown): boolean => isString(value) && POLICY.test(value) && isCacheControl(value);
+const isPolicy = (value: unknown): boolean => isString(value) && POLICY.test(value) && isHeader(value);
 
 const PAGE_RULES: Rules<ResolvedPages> = {
   config: rule<ResolvedPages['config']>(undefined, isFunction, 'a function that returns a JSON value'),
@@ -495,25 +343,30 @@ const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   brotli: "use precompressed: ['br']",
   single: "use fallback: 'index.html'",
   prefix: "mount the middleware with app.use('/prefix', staticFiles(dir))",
+  maxAge: "use cacheControl: '1h', with a unit",
+  maxage: "use cacheControl: '1h', with a unit",
+  immutable: "use cacheControl: 'immutable', the name of a build tool, or a RegExp such as /^\\/assets\\//",
+  redirect: 'remove it: folders redirect only when they are pages, with the option html',
+  acceptRanges: 'remove it; to ignore ranges, delete req.headers.range before',
+  urls: "use cleanUrls: 'no-slash' or 'slash'",
 };
 
 /** Options that stay as they are. */
 type Unchanged =
-  | 'urls'
-  | 'redirect'
   | 'fallthrough'
   | 'dotfiles'
   | 'missing'
   | 'untrusted'
   | 'lastModified'
-  | 'acceptRanges'
   | 'listing'
   | 'setHeaders';
 
 /** The options of `staticFiles` after checks, with defaults filled in. */
-export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged>> {
+export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged>>, CacheControlSettings {
   readonly html: boolean;
   readonly cleanUrls: boolean;
+  /** The spelling of the one URL of each page. */
+  readonly urls: 'no-slash' | 'slash' | undefined;
   /** File names to try for `dir/`; empty when `html` or the option `index` is false. */
   readonly index: readonly string[];
   /** URL path of the fallback page, with a leading slash; `nearest` for the index page of the nearest folder. */
@@ -523,9 +376,6 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   readonly followSymlinks: boolean;
   readonly signed: SignedSettings | undefined;
   readonly etag: 'content' | 'stat' | 'none';
-  readonly cacheControl: FileCacheControl;
-  /** The names that may have a hash although they are not immutable. */
-  readonly possibleHashes: RegExp | undefined;
   /** Extensions with a leading dot. */
   readonly extensions: readonly string[];
   readonly precompressed: readonly Precompressed[];
@@ -534,6 +384,8 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   readonly variants: readonly Variant[];
   /** The folders of languages, that of the default first. */
   readonly languages: readonly string[];
+  /** Puts them in the order of an `Accept-Language`. */
+  readonly orderLanguages: (header: string) => readonly string[];
   readonly languageCookie: string | undefined;
   readonly pages: PageSettings | undefined;
   readonly keep: KeepSettings | undefined;
@@ -556,13 +408,10 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
   assertCalled(STATIC_OPTIONS, given);
   const options = resolveOptions(STATIC_OPTIONS, given, RULES, REPLACED_OPTIONS);
   if (options.untrusted) assertNoPages({ ...given });
-  if (options.urls !== undefined && !options.redirect)
-    throw optionError(
-      STATIC_OPTIONS,
-      'option "urls" redirects to the URL of a page, but "redirect" is false; remove one of them',
-    );
-  const cleanUrls = options.cleanUrls || options.urls !== undefined;
+  const urls = isString(options.cleanUrls) ? options.cleanUrls : undefined;
+  const cleanUrls = options.cleanUrls !== false;
   const html = cleanUrls || hasHtml(options);
+  const cacheControl = resolveCacheControl(options.cacheControl, options);
   const named = [options.extensions || []].flat().map((extension) => `.${extension.replace(/^\./, '')}`);
   const cache = resolveCacheOptions(options.cache);
   const isLimited = options.cache !== false && options.cache?.maxFileBytes !== undefined;
@@ -570,14 +419,14 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     ...options,
     html,
     cleanUrls,
+    urls,
     index: html ? [options.index ?? 'index.html'].flat().filter((name) => name !== false) : [],
     fallback: toUrlPath(options.fallback),
     notFound: toUrlPath(options.notFound),
     signed: resolveSigned(STATIC_OPTIONS, options.signed),
     followSymlinks: options.symlinks === 'follow',
     etag: options.etag === false ? 'none' : options.etag === 'stat' ? 'stat' : 'content',
-    cacheControl: cacheControlFor(options),
-    possibleHashes: POSSIBLE_HASHES.get(options.cacheControl),
+    ...cacheControl,
     extensions: cleanUrls ? [...new Set(['.html', ...named])] : named,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
     compress: resolveCompressOptions(options.compress),
@@ -585,7 +434,7 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     pages: resolvePagesOptions(options.pages),
     rules: resolveRuleOptions(options.rules),
     roots: resolveRootsOptions(options.roots),
-    keep: resolveKeepOptions(options.keep, mayBeImmutable(options)),
+    keep: resolveKeepOptions(options.keep, cacheControl.mayBeImmutable),
     cache,
     rejectWindowsNames: process.platform === 'win32',
     maxEagerBodyBytes: isLimited ? cache.maxFileBytes : MIB / 4,
@@ -601,12 +450,6 @@ function hasHtml({ html, listing, index, fallback, notFound }: ResolvedOptions):
     );
   const hasPages = [index, fallback, notFound].some((page) => page !== undefined);
   return listing || (html ?? hasPages);
-}
-
-/** Whether the `Cache-Control` of some file may be immutable. */
-function mayBeImmutable({ cacheControl, immutable }: ResolvedOptions): boolean {
-  if (isString(cacheControl)) return Object.hasOwn(HASHED_FILES, cacheControl) || isImmutable(cacheControl);
-  return cacheControl === true ? immutable !== false : cacheControl !== false;
 }
 
 function toUrlPath(path: string | undefined): string | undefined {

@@ -8,10 +8,11 @@ import { codeOf, type Headers, removeLifetime, writeReply } from '../http/reply.
 import { decodePart } from '../http/routing.ts';
 import { assertSync, isString, optionError, wrongReturnValue } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
+import { isImmutable } from './cache-control.ts';
 import { type Dependency, type Files, withOpen } from './files.ts';
 import { etagOfBytes } from './hash.ts';
 import { mediaTypeOf } from './media-types.ts';
-import { isImmutable, PAGES_SCOPE, type PageSettings, type StaticSettings } from './options.ts';
+import { PAGES_SCOPE, type PageSettings, type StaticSettings } from './options.ts';
 import { segmentOf } from './path.ts';
 import { extendPolicy, type InlineSources, refusesAttributes } from './policy.ts';
 import type { HeaderList, Representation } from './representation.ts';

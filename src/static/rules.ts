@@ -64,7 +64,11 @@ export class Rules {
     this.#files = files;
     this.#settings = settings;
     this.#hasFiles = rules === true;
-    if (rules !== true) for (const kind of KINDS) this.#useOption(kind, rules[kind]);
+    if (rules === true) return;
+    for (const kind of KINDS)
+      this.#use(kind, rules[kind], (reason) => {
+        throw optionError(RULES_SCOPE, `option "rules.${kind}", ${reason}`);
+      });
   }
 
   /** Whether a path is that of a file with rules, which no request may read. */
@@ -110,34 +114,21 @@ export class Rules {
         isCertain &&= bytes !== undefined && !isRacilyClean(found.version, Date.now());
         text = bytes?.toString() ?? this.#texts[kind];
       }
-      if (text !== this.#texts[kind]) this.#replace(kind, path, text);
+      if (text === this.#texts[kind]) continue;
+      this.#texts[kind] = text;
+      this.#use(kind, text, (reason) => warnOfError(`${path}: ${reason}`));
     }
     this.#versions = isCertain ? versions : undefined;
   }
 
-  #replace(kind: keyof RuleTexts, path: string, text: string): void {
-    this.#texts[kind] = text;
+  /** @param onMistake - gets the line of a mistake; the rules stay as they were */
+  #use(kind: keyof RuleTexts, text: string, onMistake: (reason: string) => void): void {
     try {
-      this.#use(kind, text);
+      if (kind === 'headers') this.#headers = parseHeaders(text);
+      else this.#redirects = eachLine(text, parseRedirect);
     } catch (error) {
-      warnOfError(new Error(`${path}: ${error instanceof Error ? error.message : error}`));
+      onMistake(messageOf(error));
     }
-  }
-
-  #useOption(kind: keyof RuleTexts, text: string): void {
-    try {
-      this.#use(kind, text);
-    } catch (error) {
-      throw optionError(
-        RULES_SCOPE,
-        `option "rules.${kind}", ${error instanceof Error ? error.message : error}`,
-      );
-    }
-  }
-
-  #use(kind: keyof RuleTexts, text: string): void {
-    if (kind === 'headers') this.#headers = parseHeaders(text);
-    else this.#redirects = eachLine(text, parseRedirect);
     this.hasForced = this.#redirects.some(({ isForced }) => isForced);
   }
 
@@ -179,8 +170,10 @@ export function addHeaders(res: ServerResponse, { headers, vary }: AddedHeaders)
   }
 }
 
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
 const warnOfError = (error: unknown): void =>
-  warn(new Error(`${error instanceof Error ? error.message : error}. The last good rules stay in force`));
+  warn(new Error(`${messageOf(error)}. The last good rules stay in force`));
 
 function actionOf(
   { from, query, to: template, status }: Redirect,
@@ -220,7 +213,7 @@ function eachLine<T>(text: string, parse: (line: string) => T | undefined): T[] 
     try {
       return parse(line.trimEnd()) ?? [];
     } catch (error) {
-      throw new SyntaxError(`line ${index + 1}: ${error instanceof Error ? error.message : error}`);
+      throw new SyntaxError(`line ${index + 1}: ${messageOf(error)}`);
     }
   });
 }

@@ -84,7 +84,6 @@ const FOR_PAGES = [
   'listing',
   'variants',
   'rules',
-  'urls',
 ];
 
 /** Refuses options that would send files of users as pages. */

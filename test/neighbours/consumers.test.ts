@@ -52,7 +52,7 @@ const schema = buildSchema('scalar Upload type Query { hello: String }');
 const tls = { key: readFileSync('key.pem'), cert: readFileSync('cert.pem') };
 
 // The middlewares mount under both majors without a cast.
-app.use('/files', staticFiles('public'), staticFiles(new URL('file:///srv'), { html: true, maxAge: '1d' }));
+app.use('/files', staticFiles('public'), staticFiles(new URL('file:///srv'), { html: true, cacheControl: '1d' }));
 app4.use('/files', staticFiles('public', true));
 app.use('/graphql', graphqlHTTP(schema));
 app4.use('/graphql', graphqlHTTP(schema));

@@ -38,7 +38,7 @@ async function open(
       res.type('js').send(replace(readFileSync(join(assets(), req.path), 'utf8')));
     });
   }
-  app.use(staticFiles(dist, { fallback: 'index.html', immutable: /^\/assets\//, pages }));
+  app.use(staticFiles(dist, { fallback: 'index.html', cacheControl: /^\/assets\//, pages }));
   const url = `http://127.0.0.1:${await listen(app)}/`;
   const page = await browser.newPage();
   const messages: string[] = [];

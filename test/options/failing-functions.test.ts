@@ -156,7 +156,7 @@ describe('the option accept of uploads', () => {
 });
 
 describe.each([
-  ['immutable', (fail: () => never) => staticFiles('test', { immutable: fail })],
+  ['cacheControl', (fail: () => never) => staticFiles('test', { cacheControl: fail })],
   ['setHeaders', (fail: () => never) => staticFiles('test', { setHeaders: fail })],
 ])('%s of staticFiles', (name, make) => {
   it.each([...FAILING, ...(name === 'setHeaders' ? [] : [PROMISING])])(

@@ -149,10 +149,15 @@ const FAMILIES = {
   ],
   'the options of staticFiles': [
     ...files({ htlm: true }, { html: 'yes' }, { html: ['html'] }, { cleanUrls: 'yes' }),
-    ...files({ maxAge: '1 fortnight' }, { maxAge: 'soon' }, { maxAge: Number.NaN }, { maxAge: new Date(0) }),
-    ...files({ maxAge: true }, { maxAge: Symbol('age') }, { maxAge: Object.create(null) }),
+    ...files(
+      { cacheControl: '1 fortnight' },
+      { cacheControl: '300' },
+      { cacheControl: [60] },
+      { maxAge: '1d' },
+    ),
+    ...files({ cacheControl: true }, { cacheControl: Symbol('age') }, { cacheControl: ['vite', 'soon'] }),
     ...files({ dotfiles: 'show' }, { symlinks: true }, { fallthrough: 0 }, { redirect: null }),
-    ...files({ urls: 'noslash' }, { urls: true }, { urls: 'slash', redirect: false }),
+    ...files({ cleanUrls: 'noslash' }, { urls: 'slash' }),
     ...files({ rules: 'all' }, { rules: { redirect: '' } }, { rules: { redirects: ['/a /b'] } }),
     ...files(
       { rules: { redirects: '\n/a' } },
@@ -179,7 +184,7 @@ const FAMILIES = {
     ),
     ...calls(staticFiles, [empty, { roots: { parent: folder, max: 0 } }], [empty, { roots: folder }]),
     ...files({ etag: 'weak' }, { etag: 0 }, { acceptRanges: 1 }, { lastModified: null }),
-    ...files({ precompressed: 'br' }, { precompressed: ['brotli'] }, { immutable: 'assets/**' }),
+    ...files({ precompressed: 'br' }, { precompressed: ['brotli'] }, { immutable: true }),
     ...files({ index: 'a/b' }, { index: '' }, { index: true }, { index: 42 }, { index: null }),
     ...files({ extensions: ['a/b'] }, { extensions: 42 }, { extensions: true }, { extensions: 0 }),
     ...files({ fallback: 'app.html' }, { fallback: '/srv/index.html' }, { fallback: 'pages' }),

@@ -245,7 +245,6 @@ describe('the compress option', () => {
     ["etag: 'stat'", { etag: 'stat' }, /^(W\/)?"[^"]+-br/],
     ['etag: false', { etag: false }, undefined],
     ['cache: false', { cache: false }, /^"[^"]+-br/],
-    ['acceptRanges: false', { acceptRanges: false }, /^"[^"]+-br/],
   ])('staticFiles compresses with %s', async (_name, options, etag) => {
     const port = await serve(options);
     const { headers, body } = await untilCoded(port, '/large.txt', 'br');

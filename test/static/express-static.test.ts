@@ -79,48 +79,23 @@ SAME.push(
 );
 
 const OPTIONS: StaticFilesOptions[] = [
-  { acceptRanges: true },
-  { acceptRanges: false },
-  { cacheControl: true },
   { cacheControl: false },
-  { cacheControl: false, maxAge: '1d' },
   { dotfiles: 'allow' },
   { dotfiles: 'deny' },
   { dotfiles: 'ignore' },
   { etag: false },
   { lastModified: false },
   { lastModified: true },
-  { immutable: false },
-  { immutable: true, maxAge: '1h' },
-  { redirect: false },
-  { redirect: true },
   { fallthrough: true },
-  { fallthrough: true, redirect: false },
   { index: false },
   { index: [] },
   { index: 'home.htm' },
   { index: ['none.html', 'home.htm', 'index.html'] },
-  { index: false, redirect: false },
   { extensions: false },
   { extensions: [] },
   { extensions: 'html' },
   { extensions: ['txt', 'html'] },
   { extensions: ['none', 'html'] },
-  ...[
-    0,
-    1234,
-    60_000,
-    -1,
-    null,
-    Number.POSITIVE_INFINITY,
-    '1d',
-    '2.5 hrs',
-    '.5d',
-    '-1 day',
-    '1500',
-    '3  weeks',
-  ].map((maxAge) => ({ maxAge })),
-  ...['1ms', '10 msecs', '2 seconds', '3 mins', '1 y', '2 years', '1 WEEK'].map((maxAge) => ({ maxAge })),
 ];
 const URLS = [
   '/page.txt',
@@ -139,7 +114,6 @@ SAME.push(
   ...['bytes=0-4', 'bytes=0-0', 'bytes=2-5', 'bytes=-3', 'bytes=3-', 'bytes=2-50', 'items=0-5'].map((value) =>
     range(value),
   ),
-  range('bytes=0-0', { options: { acceptRanges: false } }),
   range('bytes=0-2,2-4'),
   range('bytes=0-4', { headers: { 'If-Range': DATE } }),
   range('bytes=0-4', { headers: { 'If-Range': 'Thu, 14 May 2020 10:00:00 GMT' } }),
@@ -180,10 +154,6 @@ const FALLTHROUGH: Case[] = [
   ...['/..%2fsecret.txt', '/users/..%2f..%2fsecret.txt'],
 ].map((url) => ({ url, options: { fallthrough: false } }));
 FALLTHROUGH.push(
-  ...['/users', '/users/', '/pets', '/pets/'].map((url) => ({
-    url,
-    options: { fallthrough: false, redirect: false },
-  })),
   ...['/users', '/users/'].map((url) => ({ url, options: { fallthrough: false, index: false as const } })),
   ...['/.hidden.txt', '/.none', '/.folder', '/.folder/', '/.folder/name.txt', '/users/.none'].map((url) => ({
     url,

@@ -36,7 +36,7 @@ afterAll(() => {
 
 /** Serves a build with copies of its assets in a directory. */
 const serve = (build: string, directory: string): Promise<number> =>
-  listen(bare(staticFiles(build, { html: true, immutable: /^\/assets\//, keep: { directory } })));
+  listen(bare(staticFiles(build, { html: true, cacheControl: /^\/assets\//, keep: { directory } })));
 
 const namesIn = (folder: string): string[] =>
   existsSync(folder) ? readdirSync(folder).filter((name) => !name.startsWith('.')) : [];

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { staticFiles } from '../../dist/static.mjs';
 
 const [, , root = '', directory = ''] = process.argv;
-const files = staticFiles(root, { html: true, immutable: /^\/assets\//, keep: { directory } });
+const files = staticFiles(root, { html: true, cacheControl: /^\/assets\//, keep: { directory } });
 const server = createServer((req, res) => files(req, res, () => void res.end())).listen(
   0,
   '127.0.0.1',

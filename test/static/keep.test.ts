@@ -40,7 +40,7 @@ async function site(
   const dist = join(folder, 'dist');
   const kept = join(folder, 'kept');
   const files = staticFiles(dist, {
-    immutable: /^\/assets\//,
+    cacheControl: /^\/assets\//,
     html: true,
     keep: { directory: kept, ...keep },
     ...options,
@@ -122,13 +122,13 @@ describe('keep', () => {
     ],
   ])('staticFiles keeps every chunk of %s whatever its hash looks like: %j', async (cacheControl, names) => {
     const folder = makeFolder(Object.fromEntries(names.map((name) => [`dist/${name}`, `// ${name}`])));
-    const shop = await site({}, { cacheControl, immutable: undefined }, folder);
+    const shop = await site({}, { cacheControl }, folder);
     for (const name of names) await keeps(join(shop.kept, name));
     deploy(shop);
     for (const name of names) expect((await get(shop.port, `/${name}`)).text).toBe(`// ${name}`);
     // A later start deletes those that nobody has used.
     for (const name of names) setAge(join(shop.kept, name), 100);
-    await site({}, { cacheControl, immutable: undefined }, folder);
+    await site({}, { cacheControl }, folder);
     for (const name of names) await until(() => !existsSync(join(shop.kept, name)));
     for (const name of names.filter((each) => /\.(?:js|css)$/.test(each))) {
       const missing = await get(shop.port, `/${name}`);
@@ -139,11 +139,7 @@ describe('keep', () => {
   it('staticFiles keeps the newest bytes of a file whose name only looks like one with a hash', async () => {
     const emit = jest.spyOn(process, 'emitWarning').mockImplementation();
     const name = 'assets/logo-Negative.svg';
-    const shop = await site(
-      {},
-      { cacheControl: 'vite', immutable: undefined },
-      makeFolder({ [`dist/${name}`]: 'first' }),
-    );
+    const shop = await site({}, { cacheControl: 'vite' }, makeFolder({ [`dist/${name}`]: 'first' }));
     await keeps(join(shop.kept, name));
     put(join(shop.dist, name), 'second');
     expect((await get(shop.port, `/${name}`)).text).toBe('second');
@@ -159,7 +155,7 @@ describe('keep', () => {
 
   it('staticFiles keeps immutable files that only browsers may cache', async () => {
     const cacheControl = 'private, max-age=31536000, immutable';
-    const shop = await site({}, { cacheControl, immutable: undefined });
+    const shop = await site({}, { cacheControl });
     await keeps(join(shop.kept, 'assets/main-a.js'));
     deploy(shop);
     expect(await get(shop.port, '/assets/main-a.js')).toMatchObject({
@@ -319,11 +315,11 @@ describe('keep', () => {
 
   it.each([
     [{ keep: {} }, 'keep.directory'],
-    [{ keep: { directory: '/tmp/x', days: 0 }, immutable: /x/ }, 'keep.days'],
-    [{ keep: { directory: '/tmp/x', maxBytes: '5q' }, immutable: /x/ }, 'keep.maxBytes'],
-    [{ keep: { directory: '/tmp/x' } }, 'set "immutable"'],
-    [{ keep: { directory: join(__dirname, 'below') }, immutable: true }, 'overlaps'],
-    [{ keep: { directory: join(__dirname, '../until.ts') }, immutable: true }, 'which is a file'],
+    [{ keep: { directory: '/tmp/x', days: 0 }, cacheControl: /x/ }, 'keep.days'],
+    [{ keep: { directory: '/tmp/x', maxBytes: '5q' }, cacheControl: /x/ }, 'keep.maxBytes'],
+    [{ keep: { directory: '/tmp/x' } }, 'set "cacheControl"'],
+    [{ keep: { directory: join(__dirname, 'below') }, cacheControl: 'immutable' }, 'overlaps'],
+    [{ keep: { directory: join(__dirname, '../until.ts') }, cacheControl: 'immutable' }, 'which is a file'],
   ])('staticFiles refuses %j', (options, message) => {
     expect(() => staticFiles(__dirname, options as StaticFilesOptions)).toThrow(message);
   });

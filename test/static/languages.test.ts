@@ -125,16 +125,16 @@ describe('the languages of the option variants', () => {
   });
 
   it.each(['slash', 'no-slash'] as const)(
-    'with urls: %s a page without a language has one URL too',
-    async (urls) => {
-      const slash = urls === 'slash' ? '/' : '';
+    'with cleanUrls: %s a page without a language has one URL too',
+    async (cleanUrls) => {
+      const slash = cleanUrls === 'slash' ? '/' : '';
       for (const files of [FOLDERS, ROOT]) {
-        const app = express().use('/m', staticFiles(makeFolder(files), { urls, variants: LANGUAGES }));
+        const app = express().use('/m', staticFiles(makeFolder(files), { cleanUrls, variants: LANGUAGES }));
         const port = await listen(app);
         const german = { 'accept-language': 'de' };
         expect((await get(port, `/m/guide${slash}`, german)).text).toBe('guide de');
         expect((await get(port, '/m/', german)).text).toBe('home de');
-        for (const other of ['/m/guide.html', urls === 'slash' ? '/m/guide' : '/m/guide/']) {
+        for (const other of ['/m/guide.html', cleanUrls === 'slash' ? '/m/guide' : '/m/guide/']) {
           const { status, headers } = await get(port, other, german);
           expect([status, new URL(String(headers.location), `http://h${other}`).pathname]).toEqual([
             308,

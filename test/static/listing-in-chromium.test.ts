@@ -208,7 +208,7 @@ describe('listing', () => {
     const port = await listen(bare(staticFiles(source, { listing: true, fallback: 'index2.html' })));
     expect(await namesAt(port, '/')).toEqual(['docs', 'index2.html']);
     expect((await get(port, '/none/', { accept: 'text/html' })).text).toBe('');
-    const files = staticFiles(join(folderWithLinks(), 'www'), { listing: true, redirect: false });
+    const files = staticFiles(join(folderWithLinks(), 'www'), { listing: true });
     const app = await listen(express().use('/files', files) as never);
     expect((await get(app, '/files')).headers.location).toBe('./files/');
   });

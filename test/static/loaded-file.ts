@@ -29,7 +29,7 @@ export function loadedFile(
     dependencies: [],
     uncompressed,
     page: undefined,
-    watched: undefined,
+    watched: [],
     variants: undefined,
     languages: undefined,
     precompressed: [],

@@ -50,16 +50,10 @@ describe('html, index, extensions and fallback', () => {
     rmSync(`${root}/about`);
   });
 
-  it('staticFiles sends 404 for a directory without a slash when redirect is false', async () => {
-    const port = await listen(bare(staticFiles(root, { html: true, redirect: false })));
-    expect((await get(port, '/both')).status).toBe(404);
-    expect((await get(port, '/both/')).text).toBe('index of both');
-  });
-
   describe('fallback', () => {
     let port: number;
     beforeAll(async () => {
-      port = await listen(bare(staticFiles(root, { fallback: 'index.html', immutable: /app/ })));
+      port = await listen(bare(staticFiles(root, { fallback: 'index.html', cacheControl: /app/ })));
     });
 
     it.each([
@@ -360,7 +354,7 @@ describe("missing: 'allow'", () => {
   it('staticFiles sends what keep has while the directory of the build is missing', async () => {
     const warn = jest.spyOn(console, 'warn').mockImplementation();
     const folder = makeFolder({ 'kept/assets/a-1.js': 'kept' });
-    const options = { immutable: /^\/assets\//, keep: { directory: join(folder, 'kept') } };
+    const options = { cacheControl: /^\/assets\//, keep: { directory: join(folder, 'kept') } };
     const port = await listen(bare(staticFiles(join(folder, 'dist'), { missing: 'allow', ...options })));
     expect((await get(port, '/assets/a-1.js')).text).toBe('kept');
     warn.mockRestore();

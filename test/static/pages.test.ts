@@ -93,7 +93,7 @@ describe('notFound', () => {
     ['streamed', { cache: false as const }],
   ])('staticFiles sends the notFound page %s with status 404 for navigations', async (_how, more) => {
     const root = makeFolder(files);
-    const options = { notFound: '404.html', precompressed: true, maxAge: '1d', ...more };
+    const options = { notFound: '404.html', precompressed: true, cacheControl: '1d', ...more };
     const port = await listen(bare(staticFiles(root, options)));
     for (const path of ['/none', '/none/', '/none.png']) {
       const response = await get(port, path, NAVIGATE);

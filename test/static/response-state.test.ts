@@ -132,15 +132,15 @@ it.each<StaticFilesOptions>([{ fallback: 'index.html' }, { notFound: '404.html' 
 );
 
 it('staticFiles lets pages be revalidated although assets have a lifetime', async () => {
-  const options = { html: true, fallback: 'index.html', maxAge: '1d' };
+  const options = { html: true, fallback: 'index.html', cacheControl: '1d' };
   const port = await listen(bare(staticFiles(root, options)));
   const lifetime = async (path: string): Promise<string | undefined> =>
     (await get(port, path, { Accept: 'text/html' })).headers['cache-control'];
   expect(await lifetime('/')).toBe('public, max-age=0');
   expect(await lifetime('/some/route')).toBe('public, max-age=0');
   expect(await lifetime('/app.js')).toBe('public, max-age=86400');
-  const all = await listen(bare(staticFiles(root, { ...options, immutable: true })));
-  expect((await get(all, '/')).headers['cache-control']).toBe('public, max-age=86400, immutable');
+  const all = await listen(bare(staticFiles(root, { ...options, cacheControl: 'immutable' })));
+  expect((await get(all, '/')).headers['cache-control']).toBe('public, max-age=31536000, immutable');
 });
 
 it.each([

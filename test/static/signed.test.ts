@@ -117,8 +117,8 @@ describe('the option signed', () => {
   });
 
   it.each<[StaticFilesOptions, RegExp]>([
-    [{ immutable: true }, /^private, max-age=(?:59|60), must-revalidate$/],
-    [{ maxAge: '5s' }, /^private, max-age=5, must-revalidate$/],
+    [{ cacheControl: 'immutable' }, /^private, max-age=(?:59|60), must-revalidate$/],
+    [{ cacheControl: '5s' }, /^private, max-age=5, must-revalidate$/],
     [{}, /^private, max-age=0, must-revalidate$/],
     [{ cacheControl: false }, /^private, max-age=0, must-revalidate$/],
     [{ cacheControl: 'public, s-maxage=999' }, /^private, max-age=0, must-revalidate$/],

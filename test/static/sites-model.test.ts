@@ -60,7 +60,7 @@ function addFolders(site: Site, path: string): void {
     folders.add(path.slice(0, end));
 }
 
-/** The one URL of a page with the option `urls`. */
+/** The one URL of a page with the option `cleanUrls`. */
 function urlOf(site: Site, file: string, mode: Setup['mode']): string {
   if (!file.endsWith('.html')) return file;
   const stem = file.replace(/\/index\.html$/, '').replace(/\.html$/, '');
@@ -248,7 +248,7 @@ function makeSetup(): { setup: Setup; options: StaticFilesOptions } {
   return {
     setup,
     options: {
-      ...(mode === 'html' ? { html: true } : mode === 'clean' ? { cleanUrls: true } : { urls: mode }),
+      ...(mode === 'html' ? { html: true } : mode === 'clean' ? { cleanUrls: true } : { cleanUrls: mode }),
       fallback,
       notFound,
       precompressed: ['gzip'],

@@ -40,9 +40,9 @@ async function follow(port: number, path: string, mount = ''): Promise<string> {
 describe.each([
   ['no-slash', { a: '/a', b: '/b', both: '/both', folder: '/both/', version: '/v1.2', x: '/deep/er/x' }],
   ['slash', { a: '/a/', b: '/b/', both: '/both', folder: '/both/', version: '/v1.2/', x: '/deep/er/x/' }],
-] as const)("urls: '%s'", (urls, at) => {
+] as const)("cleanUrls: '%s'", (cleanUrls, at) => {
   it('each page is at one URL', async () => {
-    const port = await serve({ urls });
+    const port = await serve({ cleanUrls });
     const texts = {
       '/': 'home',
       [at.a]: 'a',
@@ -56,7 +56,7 @@ describe.each([
   });
 
   it('all other spellings redirect to it with their query', async () => {
-    const port = await serve({ urls });
+    const port = await serve({ cleanUrls });
     const spellings = {
       [at.a]: ['/a', '/a/', '/a.html'],
       [at.b]: ['/b', '/b/', '/b/index.html', '/b/index'],
@@ -72,7 +72,7 @@ describe.each([
   });
 
   it('redirects are relative to the mount and behind a proxy that removes a prefix', async () => {
-    const app = express().use('/site/docs', staticFiles(makeFolder(FILES), { urls }));
+    const app = express().use('/site/docs', staticFiles(makeFolder(FILES), { cleanUrls }));
     const port = await listen(app);
     expect(await follow(port, '/a.html', '/site/docs')).toBe(`/site/docs${at.a}`);
     expect(await follow(port, '/b/index.html?x', '/site/docs')).toBe(`/site/docs${at.b}?x`);
@@ -94,13 +94,13 @@ describe.each([
     ['//..//a', undefined],
     [`/${'/'.repeat(100)}a`, undefined],
   ])('a path with empty segments, %s, redirects to the same host only: %s', async (path, target) => {
-    const port = await serve({ urls });
+    const port = await serve({ cleanUrls });
     if (target === undefined) expect((await get(port, path)).status).toBe(404);
     else expect(await follow(port, path)).toBe(target);
   });
 
   it('files that are no pages keep their names', async () => {
-    const port = await serve({ urls });
+    const port = await serve({ cleanUrls });
     expect((await get(port, '/app.js')).text).toBe('app');
     expect((await get(port, '/LICENSE')).text).toBe('text');
     expect((await get(port, '/app.js/')).status).toBe(404);
@@ -108,44 +108,44 @@ describe.each([
   });
 
   it('names with spaces and other letters stay encoded', async () => {
-    const port = await serve({ urls });
-    const path = `/a%20b/%C3%BC${urls === 'slash' ? '/' : ''}`;
+    const port = await serve({ cleanUrls });
+    const path = `/a%20b/%C3%BC${cleanUrls === 'slash' ? '/' : ''}`;
     expect(await follow(port, '/a%20b/%C3%BC.html')).toBe(path);
     expect((await get(port, path)).text).toBe('ü');
   });
 
   it('a page moves to another URL when a page appears beside it, and back', async () => {
     const dir = makeFolder(FILES);
-    const port = await serve({ urls }, dir);
+    const port = await serve({ cleanUrls }, dir);
     expect((await get(port, at.b)).text).toBe('b');
     put(join(dir, 'b.html'), 'page b');
     expect((await get(port, '/b')).text).toBe('page b');
     expect((await get(port, '/b/')).text).toBe('b');
     rmSync(join(dir, 'b.html'));
     expect((await get(port, at.b)).text).toBe('b');
-    expect(await follow(port, urls === 'slash' ? '/b' : '/b/')).toBe(at.b);
+    expect(await follow(port, cleanUrls === 'slash' ? '/b' : '/b/')).toBe(at.b);
   });
 
   it('the pages of fallback and notFound are sent and not redirected to', async () => {
-    const port = await serve({ urls, fallback: 'index.html', notFound: '404.html' });
+    const port = await serve({ cleanUrls, fallback: 'index.html', notFound: '404.html' });
     expect((await get(port, '/route', PAGE)).text).toBe('home');
     const missing = await get(port, '/route.js', PAGE);
     expect([missing.status, missing.text]).toEqual([404, 'missing']);
-    const nearest = await serve({ urls, fallback: 'nearest', notFound: 'nearest' });
+    const nearest = await serve({ cleanUrls, fallback: 'nearest', notFound: 'nearest' });
     expect((await get(nearest, '/b/route', PAGE)).text).toBe('b');
     expect((await get(nearest, '/b/route.js', PAGE)).text).toBe('missing');
   });
 
   it('variants of a page are negotiated at its URL', async () => {
     const dir = makeFolder({ ...FILES, 'a.md': '# a' });
-    const port = await serve({ urls, variants: ['md'] }, dir);
+    const port = await serve({ cleanUrls, variants: ['md'] }, dir);
     expect((await get(port, at.a, { accept: 'text/markdown' })).text).toBe('# a');
     expect((await get(port, '/a.md', { accept: 'text/html, text/markdown;q=0.5' })).text).toBe('# a');
   });
 
   it('a source has the same URLs, and middleware that rewrites a URL gets the page', async () => {
     const source = memoryFiles(FILES);
-    const files = staticFiles(source, { urls });
+    const files = staticFiles(source, { cleanUrls });
     const port = await listen(bare(files));
     expect((await get(port, at.b)).text).toBe('b');
     expect(await follow(port, '/b/index.html')).toBe(at.b);
@@ -157,7 +157,7 @@ describe.each([
   });
 
   it('conditions hold at the URL of a page', async () => {
-    const port = await serve({ urls });
+    const port = await serve({ cleanUrls });
     const { headers } = await get(port, at.a);
     expect((await get(port, at.a, { 'if-none-match': String(headers.etag) })).status).toBe(304);
     expect((await get(port, '/a.html', { 'if-none-match': String(headers.etag) })).status).toBe(308);
@@ -169,9 +169,11 @@ describe.each([
       's.js': 'root',
       'p/s.js': 'of the folder',
     });
-    const port = await serve({ urls, pages: { integrity: true } }, dir);
-    const bytes = urls === 'slash' ? 'of the folder' : 'root';
+    const port = await serve({ cleanUrls, pages: { integrity: true } }, dir);
+    const bytes = cleanUrls === 'slash' ? 'of the folder' : 'root';
     const hash = createHash('sha384').update(bytes).digest('base64');
-    expect((await get(port, urls === 'slash' ? '/p/' : '/p')).text).toContain(`integrity="sha384-${hash}"`);
+    expect((await get(port, cleanUrls === 'slash' ? '/p/' : '/p')).text).toContain(
+      `integrity="sha384-${hash}"`,
+    );
   });
 });

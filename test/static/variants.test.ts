@@ -141,14 +141,12 @@ describe('variants', () => {
     expect((await get(port, '/docs/photo.jpg')).headers.link).not.toContain('alternate');
   });
 
-  it('the references are right for the mount path without a slash, and for a file with one', async () => {
+  it('the references are right below a mount, and for a file with a slash', async () => {
     const files = staticFiles(join(makeFolder(FILES), 'www'), {
       html: true,
-      redirect: false,
       variants: VARIANTS,
     });
     const port = await listen(express().use('/docs', files) as never);
-    expect((await get(port, '/docs')).headers.link).toContain('<./docs/index.md>');
     expect((await get(port, '/docs/')).headers.link).toContain('<./index.md>');
     const plain = await start({ cleanUrls: false });
     expect((await get(plain, '/guide.html/', { accept: 'text/markdown' })).headers['content-location']).toBe(

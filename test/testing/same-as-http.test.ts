@@ -65,7 +65,7 @@ function createApp(framework: typeof express): express.Express {
   const app = framework();
   // Otherwise the bodies of errors contain stack traces, which differ.
   app.set('env', 'production');
-  app.use('/files', staticFiles(folder, { html: true, precompressed: true, maxAge: '1h' }));
+  app.use('/files', staticFiles(folder, { html: true, precompressed: true, cacheControl: '1h' }));
   app.use(
     '/graphql',
     graphqlHTTP(schema, { batching: true, context: (req) => ({ user: req.headers.authorization }) }),
@@ -276,7 +276,7 @@ describe('a handler without Express', () => {
   it.each(Object.entries(REQUESTS).filter(([, { path }]) => path?.startsWith('/files')))(
     'inject returns the response of staticFiles without an app to %s',
     async (_name, { path = '', ...request }) => {
-      const files = staticFiles(folder, { html: true, precompressed: true, maxAge: '1h' });
+      const files = staticFiles(folder, { html: true, precompressed: true, cacheControl: '1h' });
       const { port } = await listen((req, res) =>
         files(req, res, (cause) => {
           const { status } = Object.assign({ status: 404 }, cause);

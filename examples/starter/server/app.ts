@@ -43,12 +43,12 @@ export function createApi({ dataDir, clientDir, redisUrl }: Settings) {
   app.get('/health/ready', server.readiness);
   app.use('/graphql', handler);
   // Nothing that users upload may run. The name of a picture is random, so another picture never has its URL.
-  app.use('/pictures', staticFiles(pictures, { untrusted: true, maxAge: '1y', immutable: true }));
+  app.use('/pictures', staticFiles(pictures, { untrusted: true, cacheControl: 'immutable' }));
   // Tools for agents: npm install @modelcontextprotocol/server, set the option documents of graphqlHTTP, then
   // app.use('/mcp', mcp(handler, { name, version })) with mcp of espalier/mcp.
   if (clientDir !== undefined) {
     // Vite adds a hash to the names of its assets. Put no files of your own into public/assets, which have none.
-    app.use(staticFiles(clientDir, { html: true, fallback: 'index.html', immutable: /^\/assets\// }));
+    app.use(staticFiles(clientDir, { html: true, fallback: 'index.html', cacheControl: /^\/assets\// }));
   }
 
   // Many subscribers that see the same? The option share executes each event once for all of them.

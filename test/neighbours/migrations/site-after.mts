@@ -7,7 +7,7 @@ app.use(
   staticFiles('public', {
     html: true,
     extensions: ['html'],
-    maxAge: '1d',
+    cacheControl: '1d',
     setHeaders: (res, path) => res.setHeader('x-name', path.split('/').at(-1) ?? ''),
   }),
 );
