@@ -14,7 +14,7 @@ const PARTS = [
     pages: [
       ['Static files', 'static-files.md'],
       ['HTML pages', 'pages.md'],
-      ['Assets of earlier builds', 'deployments.md'],
+      ['Assets of earlier builds', 'earlier-builds.md'],
       ['Markdown, AVIF, WebP', 'variants.md'],
       ['Several sites on one server', 'static-sites.md'],
       ['Redirects and headers', 'static-rules.md'],

@@ -378,24 +378,6 @@ const RULES: Rules<Given> = {
   ),
 };
 
-const REDIS = "use redis: a URL such as 'redis://localhost:6379', or a client";
-const POSTGRES = 'use transport: postgres(pool) of espalier/postgres';
-
-/** Replacements for options of other packages, for error messages. */
-const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
-  host: REDIS,
-  port: REDIS,
-  url: REDIS,
-  client: REDIS,
-  connection: REDIS,
-  publisher: REDIS,
-  subscriber: REDIS,
-  eventTarget: REDIS,
-  pool: POSTGRES,
-  postgres: POSTGRES,
-  file: 'use history: { file }',
-};
-
 /** The transports that belong to a pubsub. */
 const usedTransports = new WeakSet<EventTransport>();
 
@@ -431,7 +413,7 @@ function resolveHistory(given: unknown, redis: unknown): HistorySettings | undef
 }
 
 function resolvePubSubOptions(options: PubSubOptions | undefined): PubSubSettings {
-  const resolved = resolveOptions<Given>(PUBSUB_OPTIONS, options, RULES, REPLACED_OPTIONS);
+  const resolved = resolveOptions<Given>(PUBSUB_OPTIONS, options, RULES);
   const { history, ...settings } = resolved;
   if (settings.transport !== undefined) assertTransport(settings.transport, { ...options });
   const { redis, sharded } = settings;

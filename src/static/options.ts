@@ -333,7 +333,7 @@ export interface KeepSettings {
   readonly maxBytes: number;
 }
 
-const KEEP_SCOPE = { ...STATIC_OPTIONS, page: 'deployments', within: 'keep' };
+const KEEP_SCOPE = { ...STATIC_OPTIONS, page: 'earlier-builds', within: 'keep' };
 const KEEP_RULES: Rules<Omit<KeepSettings, 'directory'> & { readonly directory: string | undefined }> = {
   directory: rule<string | undefined>(undefined, isPath, 'the path of a directory'),
   days: rule(14, (value) => typeof value === 'number' && value > 0, 'a number of days over 0'),
@@ -487,16 +487,6 @@ function resolvePolicy(given: ResolvedPages['csp']): PolicySettings | undefined 
   return { ...resolved, policy: `${policy.replace(/;\s*$/, '')}; report-uri ${reportTo}; report-to csp` };
 }
 
-/** Replacements for options of serve-static, send and sirv, for error messages. */
-const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
-  hidden: "use dotfiles: 'allow'",
-  root: 'pass the directory as the first argument',
-  gzip: "use precompressed: ['gzip']",
-  brotli: "use precompressed: ['br']",
-  single: "use fallback: 'index.html'",
-  prefix: "mount the middleware with app.use('/prefix', staticFiles(dir))",
-};
-
 /** Options that stay as they are. */
 type Unchanged =
   | 'urls'
@@ -554,7 +544,7 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
 export function resolveStaticOptions(argument: boolean | StaticFilesOptions | undefined): StaticSettings {
   const given = isBoolean(argument) ? { html: argument } : argument;
   assertCalled(STATIC_OPTIONS, given);
-  const options = resolveOptions(STATIC_OPTIONS, given, RULES, REPLACED_OPTIONS);
+  const options = resolveOptions(STATIC_OPTIONS, given, RULES);
   if (options.untrusted) assertNoPages({ ...given });
   if (options.urls !== undefined && !options.redirect)
     throw optionError(

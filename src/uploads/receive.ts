@@ -101,14 +101,6 @@ interface UploadSettings extends ReceiptSettings {
   readonly maxValues: number;
 }
 
-const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
-  maxFileSize: 'use maxFileBytes',
-  maxRequestSize: 'use maxRequestBytes',
-  maxFieldSize: 'use maxFieldBytes',
-  memoryPerFile: 'use memoryBytesPerFile',
-  memoryTotal: 'use memoryBytes',
-};
-
 const RULES: Rules<WithDefaults<UploadOptions>> = { ...RECEIPT_RULES, streaming: flag(false) };
 
 /** `operations`, `map`, and a few parts that are ignored. */
@@ -116,7 +108,7 @@ const MAX_FIELDS = 10;
 
 /** Checks the `uploads` option and adds defaults, once per handler. */
 export function resolveUploadOptions(given: unknown, maxValues: number): UploadSettings {
-  const options = resolveOptions(UPLOAD_OPTIONS, given, RULES, REPLACED_OPTIONS);
+  const options = resolveOptions(UPLOAD_OPTIONS, given, RULES);
   const { streaming, maxFiles } = options;
   const settings = receiptSettings(
     UPLOAD_OPTIONS,
