@@ -59,7 +59,7 @@ const PARTS = [
       ['Scaling out', 'scaling.md'],
       ['Who is there', 'presence.md'],
       ['Connect to Redis', 'redis.md'],
-      ['Engines for events', 'events.md'],
+      ['Transports for events', 'events.md'],
       ['Event history', 'history.md'],
       ['Resuming subscriptions', 'resume.md'],
     ],

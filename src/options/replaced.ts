@@ -211,7 +211,7 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
   createPubSub: {
     ...all('host port url redisUrl client connection publisher subscriber eventTarget', REDIS),
     ...all('pool postgres connectionString', 'use transport: postgres(pool) of espalier/postgres'),
-    ...all('nats kafka mqtt', 'use transport, with an engine of your own'),
+    ...all('nats kafka mqtt', 'use transport, with an object that carries events'),
     ...all('serializer reviver messageEncoder', 'remove it: payloads are JSON'),
     file: 'use history: { file }',
   },
