@@ -54,6 +54,7 @@ const RUN_BY: Record<string, string> = {
   'ts signature': 'test/docs/pages.test.ts',
   'ts example': 'test/docs/snippets.test.ts',
   'ts neighbours': 'test/neighbours/guides.test.ts',
+  'ts ssr': 'test/neighbours/ssr.test.ts',
   'sh docker': 'test/site/tutorial.test.ts',
 };
 

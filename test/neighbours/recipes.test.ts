@@ -26,7 +26,16 @@ let compilation: string;
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const PAGES = ['recipes', 'nestjs', 'schema-libraries', 'federation', 'pothos', 'sentry', 'dataloader'];
+const PAGES = [
+  'recipes',
+  'nestjs',
+  'schema-libraries',
+  'federation',
+  'pothos',
+  'sentry',
+  'dataloader',
+  'pagination',
+];
 
 interface Recipe {
   /** The first words of its section. */
@@ -312,6 +321,16 @@ it('directives of Pothos require scopes and limit the cost, and the errors of sc
   expect(results['scopes']).toEqual([
     { data: { me: 'Ada' } },
     { data: { me: null }, errors: [['Sign in first', 'UNAUTHENTICATED']] },
+  ]);
+});
+
+it('a connection of docs/pagination.md continues after a cursor, and refuses others', () => {
+  expect(results['pages']).toEqual([['Article 1', 'Article 2'], ['Article 3', 'Article 4'], ['Article 5']]);
+  expect(results['connections']).toEqual([
+    { errors: [[expect.any(String), 'BAD_USER_INPUT']], data: null },
+    { errors: [[expect.any(String), 'BAD_USER_INPUT']], data: null },
+    { errors: [[expect.any(String), 'COST_LIMIT']] },
+    { data: { node: { title: 'Article 3' } } },
   ]);
 });
 

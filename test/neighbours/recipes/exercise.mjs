@@ -197,6 +197,23 @@ await exercise('pothos', [
   { query: reports, variables: { first: 1000 }, headers: secret },
 ]);
 await exercise('scopes', [{ query: '{ me }', headers: secret }, { query: '{ me }' }]);
+const list =
+  'query ($first: Int, $after: String) { articles(first: $first, after: $after) { nodes { title } pageInfo { endCursor hasNextPage } } }';
+const { handler: connections } = await exercise('connections', [
+  { query: list, variables: { first: 2, after: 'nonsense' } },
+  { query: list, variables: { first: 101 } },
+  { query: list, variables: { first: 1000 } },
+  {
+    query: 'query ($id: ID!) { node(id: $id) { ... on Article { title } } }',
+    variables: { id: Buffer.from('Article:3').toString('base64url') },
+  },
+]);
+results.pages = [];
+for (let after = null; after !== undefined; ) {
+  const { data } = await inject(connections, { query: list, variables: { first: 2, after } });
+  results.pages.push(data.articles.nodes.map(({ title }) => title));
+  after = data.articles.pageInfo.hasNextPage ? data.articles.pageInfo.endCursor : undefined;
+}
 results['sentry'] = await exerciseSentry();
 results['drizzle'] = await exerciseDrizzle();
 await exercise('plugins', [
