@@ -1,8 +1,7 @@
 /** @tags once */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { build } from 'vite';
 import { snippets } from '../snippets.ts';
 
 // The servers of docs/frameworks.md that render pages, with a build of Vite and with one of React Router.
@@ -88,9 +87,13 @@ it('the server with Vite renders pages into the template, and serves files and t
     'src/client.js': 'document.title = "client";',
     'src/entry-server.js': 'export const render = async (url) => `<p>rendered ${url} $&</p>`;',
   });
-  const options = { root: folder, logLevel: 'error', configFile: false } as const;
-  await build({ ...options, build: { outDir: 'dist/client' } });
-  await build({ ...options, build: { outDir: 'dist/server', ssr: 'src/entry-server.js' } });
+  const vite = join(__dirname, 'node_modules/vite/bin/vite.js');
+  // The commands of the page, for a project in JavaScript.
+  for (const words of ['--outDir dist/client', '--ssr src/entry-server.js --outDir dist/server']) {
+    const args = [vite, 'build', ...words.split(' ')];
+    const { status, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });
+    expect([status, stderr]).toEqual([0, expect.any(String)]);
+  }
   const [snippet] = snippets('ts ssr');
   const origin = await start('vite.mts', snippet?.code);
   const [status, , html] = await get(`${origin}/some/page?a=1`);
