@@ -162,3 +162,29 @@ it('resolveReferences refuses another value than a function', () => {
     /resolveReferences: argument "resolveMany" is .*; accepted: a function \(references, context, info\)/,
   );
 });
+
+it("entities have the shortest lifetime of the hints of their references' types", async () => {
+  const cached = buildSubgraphSchema([
+    {
+      typeDefs: parse(`
+        extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key"])
+        directive @cacheControl(maxAge: Int) on OBJECT
+        type Query { hello: String }
+        type User @key(fields: "id") @cacheControl(maxAge: 60) { id: ID! }
+        type Book @key(fields: "id") @cacheControl(maxAge: 30) { id: ID! }
+        type Draft @key(fields: "id") @cacheControl(maxAge: 0) { id: ID! }
+        type Plain @key(fields: "id") { id: ID! }
+      `),
+    },
+  ]) as GraphQLSchema;
+  const handler = graphqlHTTP(cached, { httpCache: true });
+  const query = `query ($of: [_Any!]!) { _entities(representations: $of) { __typename
+    ... on User { id } ... on Book { id } ... on Draft { id } } }`;
+  const lifetimeOf = async (...types: string[]) => {
+    const variables = { of: types.map((__typename) => ({ __typename, id: '1' })) };
+    return (await inject(handler, { method: 'GET', query, variables })).headers['cache-control'];
+  };
+  expect(await lifetimeOf('User')).toBe('public, max-age=60');
+  expect(await lifetimeOf('User', 'Book', 'Plain')).toBe('public, max-age=30');
+  expect(await lifetimeOf('User', 'Draft')).toBe('no-store');
+});
