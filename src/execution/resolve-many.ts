@@ -98,7 +98,7 @@ export function batchResolverOf(field: Field, parentType: { readonly name: strin
       `that of ${coordinate} is ${formatValue(resolveMany)}; accepted: ${accepted}`,
     );
   }
-  const collect = collector(resolveMany as ResolveMany, `resolveMany of ${coordinate}`);
+  const collect = collector(resolveMany as ResolveMany, [`resolveMany of ${coordinate}`, 'parent']);
   return (source, args, context, info) => {
     assertAlone(field, coordinate);
     return collect(source, args, context, info);
@@ -117,7 +117,7 @@ export function referenceResolver(resolveMany: unknown) {
   }
   const collect = collector(
     (references, _args, context, info) => resolveMany(references, context, info),
-    'The function of resolveReferences',
+    ['The function of resolveReferences', 'reference'],
   );
   return (reference: unknown, context: unknown, info: GraphQLResolveInfo): Promise<unknown> =>
     collect(reference, {}, context, info);
@@ -125,8 +125,11 @@ export function referenceResolver(resolveMany: unknown) {
 
 type Collect = (...args: Parameters<Resolver>) => Promise<unknown>;
 
+/** A function and what it gets a list of, for messages. */
+type Words = readonly [name: string, item: string];
+
 /** Calls a function once for all objects of an execution that reach a field in one turn. */
-function collector(resolveMany: ResolveMany, name: string): Collect {
+function collector(resolveMany: ResolveMany, words: Words): Collect {
   const open = new Map<object, Batches>();
   return (source, args, context, info) => {
     // The variables are created for each execution. A function of the option `engine` may pass none: then nothing is shared.
@@ -141,7 +144,7 @@ function collector(resolveMany: ResolveMany, name: string): Collect {
       sharing.push(created);
       afterTurn(() => {
         open.delete(execution);
-        void resolveBatch(resolveMany, name, created);
+        void resolveBatch(resolveMany, words, created);
       });
     }
     const { parents, calls } = batch;
@@ -164,14 +167,14 @@ const afterTurn = (call: () => void): void => void RESOLVED.then(() => process.n
 
 async function resolveBatch(
   resolveMany: ResolveMany,
-  name: string,
+  words: Words,
   { parents, args, context, info, calls }: Batch,
 ): Promise<void> {
   try {
     // The hint of one call replaces those of all its objects.
     if (info.cacheControl !== undefined) info.cacheControl.executions = calls.length;
     const values: unknown = await resolveMany(parents, args, context, info);
-    assertValues(values, calls.length, name);
+    assertValues(values, calls.length, words);
     for (const [index, { resolve, reject }] of calls.entries()) {
       const value = values[index];
       if (value instanceof Error) reject(value);
@@ -182,12 +185,16 @@ async function resolveBatch(
   }
 }
 
-function assertValues(values: unknown, count: number, name: string): asserts values is readonly unknown[] {
+function assertValues(
+  values: unknown,
+  count: number,
+  [name, item]: Words,
+): asserts values is readonly unknown[] {
   const isArray = Array.isArray(values);
   if (isArray && values.length === count) return;
   new UnusedValues().ignoreRejections(values);
   const returned = isArray ? `an array of ${values.length}` : 'no array';
   throw new TypeError(
-    `${name} returned ${returned} for ${count} objects; accepted: an array with one value for each of them, in their order, which is null or an Error where there is no value`,
+    `${name} returned ${returned} for ${count} ${item}s; accepted: an array with one value for each ${item}, in their order, which is null or an Error where there is no value`,
   );
 }

@@ -85,7 +85,7 @@ it('the server with Vite renders pages into the template, and serves files and t
     'index.html':
       '<!doctype html><div id="app"><!--app--></div><script type="module" src="/src/client.js"></script>',
     'src/client.js': 'document.title = "client";',
-    'src/entry-server.js': 'export const render = async (url) => `<p>rendered ${url} $&</p>`;',
+    'src/entry-server.js': 'export const render = async (url) => "<p>rendered " + url + " $&</p>";',
   });
   const vite = join(__dirname, 'node_modules/vite/bin/vite.js');
   // The commands of the page, for a project in JavaScript.
