@@ -1,3 +1,5 @@
+import type { GraphQLResolveInfo } from 'graphql';
+import { referenceResolver } from '../src/execution/resolve-many.ts';
 import { createGraphQLHandler } from '../src/graphql/create-handler.ts';
 import { extensionsOf } from '../src/graphql/extensions.ts';
 import type { Caller } from '../types/caller.ts';
@@ -7,6 +9,7 @@ import type {
   GraphQLOptions,
   MethodName,
   RequestOf,
+  ResolveReferences,
   SchemaSource,
 } from '../types/graphql.ts';
 
@@ -57,4 +60,26 @@ export function graphqlHTTP<
   C extends Caller = Caller,
 >(schema: SchemaSource<Req>, options?: GraphQLOptions<Req, Source, Context, C>): GraphQLHandler<Context, C> {
   return createGraphQLHandler(schema, options, extensionsOf);
+}
+
+/**
+ * Makes one reference resolver of a function that loads many entities, for a subgraph of Apollo Federation. A router asks
+ * for the entities of a whole list in one request, and `__resolveReference` is called for each of them (N+1).
+ *
+ * @throws TypeError (code `ERR_OPTION`) if the argument is not a function
+ * @example
+ * const findUsers = async (ids: string[]) => ids.map((id) => ({ id }));
+ * const resolvers = {
+ *   User: {
+ *     __resolveReference: resolveReferences((users: readonly { id: string }[]) =>
+ *       findUsers(users.map(({ id }) => id)),
+ *     ),
+ *   },
+ * };
+ */
+export function resolveReferences<Reference, Entity, Context = unknown>(
+  resolveMany: ResolveReferences<Reference, Entity, Context>,
+): (reference: Reference, context: Context, info: GraphQLResolveInfo) => Promise<Entity | null | undefined> {
+  const resolve = referenceResolver(resolveMany);
+  return (...args) => resolve(...args) as Promise<Entity | null | undefined>;
 }

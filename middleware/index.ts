@@ -12,7 +12,7 @@ export type * from '../types/response-cache.ts';
 export type * from '../types/static.ts';
 export type * from '../types/subscriptions.ts';
 export type * from '../types/uploads.ts';
-export { graphqlHTTP, Method, Upload } from './graphql.ts';
+export { graphqlHTTP, Method, resolveReferences, Upload } from './graphql.ts';
 export { createServer } from './server.ts';
 export { staticFiles } from './static.ts';
 export { attachSubscriptions } from './subscriptions.ts';

@@ -35,7 +35,7 @@ export function snippets(language: string): Snippet[] {
 
 /** Names that the examples of docstrings use without a declaration. */
 const PRELUDE = `import { randomUUID } from 'node:crypto';
-import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
+import { attachSubscriptions, createServer, graphqlHTTP, resolveReferences, staticFiles } from 'espalier';
 import { receiveFiles } from 'espalier/uploads';
 import { inspect } from 'espalier/inspect';
 import { mcp } from 'espalier/mcp';

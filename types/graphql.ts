@@ -83,6 +83,17 @@ export type ResolveMany<
   info: GraphQLResolveInfo,
 ) => MaybePromise<readonly (MaybePromise<Value> | Error)[]>;
 
+/**
+ * The function of `resolveReferences`: called once for all references to a type in one use of `_entities`. `info` is that of
+ * `_entities`. Returns one entity for each reference, in their order: null for one that does not exist, and an `Error`
+ * for one that fails. An exception, or an array of another length, is the error of all of them.
+ */
+export type ResolveReferences<Reference, Entity, Context = unknown> = (
+  references: readonly Reference[],
+  context: Context,
+  info: GraphQLResolveInfo,
+) => MaybePromise<readonly (MaybePromise<Entity | null | undefined> | Error)[]>;
+
 /** Replaces graphql-js's `execute`. Only sockets deliver several results. */
 export type ExecuteFunction = (args: ExecutionArgs) => MaybePromise<ExecutionResult | StreamedResults>;
 

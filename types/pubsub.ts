@@ -137,7 +137,7 @@ export interface TransportHistory {
   /**
    * Returns the id of the newest event. A channel without events needs an id too, that of its start: clients continue
    * after it. It stays the same until the first event, whose `previous` it becomes. When the events were lost, the start
-   * is another one: otherwise the clients of the old one would not learn that they have missed events. An engine whose
+   * is another one: otherwise the clients of the old one would not learn that they have missed events. A transport whose
    * ids have no part that changes then stores `start`, a new id, for a channel that has none, and returns it.
    *
    * Without `start` nothing is stored, and the result may be undefined.
@@ -186,7 +186,7 @@ export interface EventTransport {
   readonly history?: TransportHistory | undefined;
   /** Whether `publish` accepts a client with a transaction. */
   readonly acceptsClient?: boolean | undefined;
-  /** The name of the engine, for messages. */
+  /** The name of the transport, for messages. */
   readonly name?: string | undefined;
 }
 

@@ -190,12 +190,12 @@ function resolveErrors(scope: OptionScope, given: unknown, engine: CoreSettings[
 export function resolveCoreOptions<Own, OwnLimits>(
   scope: OptionScope,
   given: unknown,
-  own: { rules: Rules<Own>; limits: Rules<OwnLimits>; replacements?: Readonly<Record<string, string>> },
+  own: { rules: Rules<Own>; limits: Rules<OwnLimits> },
 ): CoreSettings & Own & { readonly limits: DocumentLimitSettings & OwnLimits } {
   const limits = group('an object of limits');
   const errors = group("an object such as { modes: ['NULL'] }");
   const allRules = { ...coreRules, ...own.rules, limits, errors } as Rules<CoreSettings & Own>;
-  const resolved = resolveOptions(scope, given, allRules, own.replacements);
+  const resolved = resolveOptions(scope, given, allRules);
   const limitRules = { ...documentLimitRules, ...own.limits } as Rules<DocumentLimitSettings & OwnLimits>;
   return {
     ...resolved,

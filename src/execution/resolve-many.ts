@@ -14,8 +14,8 @@ import {
   isObjectType,
 } from 'graphql';
 import type { ResolveMany } from '../../types/graphql.ts';
-import { formatValue, getOrCreate, optionError } from '../options/rules.ts';
-import { RESOLVE_MANY } from '../options/scopes.ts';
+import { formatValue, getOrCreate, optionError, wrongArgument } from '../options/rules.ts';
+import { RESOLVE_MANY, RESOLVE_REFERENCES } from '../options/scopes.ts';
 import { UnusedValues } from './unused-values.ts';
 
 type Field = GraphQLField<unknown, unknown>;
@@ -98,9 +98,40 @@ export function batchResolverOf(field: Field, parentType: { readonly name: strin
       `that of ${coordinate} is ${formatValue(resolveMany)}; accepted: ${accepted}`,
     );
   }
-  const open = new Map<object, Batches>();
+  const collect = collector(resolveMany as ResolveMany, [`resolveMany of ${coordinate}`, 'parent']);
   return (source, args, context, info) => {
     assertAlone(field, coordinate);
+    return collect(source, args, context, info);
+  };
+}
+
+/**
+ * Returns the resolver of one reference, such as `__resolveReference`, which collects those of one use of a field.
+ *
+ * @throws TypeError (code `ERR_OPTION`) for another value than a function.
+ */
+export function referenceResolver(resolveMany: unknown) {
+  if (typeof resolveMany !== 'function') {
+    const accepted = 'a function (references, context, info) that returns an array';
+    throw wrongArgument(RESOLVE_REFERENCES, 'resolveMany', resolveMany, accepted);
+  }
+  const collect = collector(
+    (references, _args, context, info) => resolveMany(references, context, info),
+    ['The function of resolveReferences', 'reference'],
+  );
+  return (reference: unknown, context: unknown, info: GraphQLResolveInfo): Promise<unknown> =>
+    collect(reference, {}, context, info);
+}
+
+type Collect = (...args: Parameters<Resolver>) => Promise<unknown>;
+
+/** A function and what it gets a list of, for messages. */
+type Words = readonly [name: string, item: string];
+
+/** Calls a function once for all objects of an execution that reach a field in one turn. */
+function collector(resolveMany: ResolveMany, words: Words): Collect {
+  const open = new Map<object, Batches>();
+  return (source, args, context, info) => {
     // The variables are created for each execution. A function of the option `engine` may pass none: then nothing is shared.
     const execution: object = Object(info.variableValues);
     const batches = getOrCreate(open, execution, (): Batches => new Map());
@@ -113,7 +144,7 @@ export function batchResolverOf(field: Field, parentType: { readonly name: strin
       sharing.push(created);
       afterTurn(() => {
         open.delete(execution);
-        void resolveBatch(resolveMany as ResolveMany, coordinate, created);
+        void resolveBatch(resolveMany, words, created);
       });
     }
     const { parents, calls } = batch;
@@ -136,14 +167,14 @@ const afterTurn = (call: () => void): void => void RESOLVED.then(() => process.n
 
 async function resolveBatch(
   resolveMany: ResolveMany,
-  coordinate: string,
+  words: Words,
   { parents, args, context, info, calls }: Batch,
 ): Promise<void> {
   try {
     // The hint of one call replaces those of all its objects.
     if (info.cacheControl !== undefined) info.cacheControl.executions = calls.length;
     const values: unknown = await resolveMany(parents, args, context, info);
-    assertValues(values, calls.length, coordinate);
+    assertValues(values, calls.length, words);
     for (const [index, { resolve, reject }] of calls.entries()) {
       const value = values[index];
       if (value instanceof Error) reject(value);
@@ -157,13 +188,13 @@ async function resolveBatch(
 function assertValues(
   values: unknown,
   count: number,
-  coordinate: string,
+  [name, item]: Words,
 ): asserts values is readonly unknown[] {
   const isArray = Array.isArray(values);
   if (isArray && values.length === count) return;
   new UnusedValues().ignoreRejections(values);
   const returned = isArray ? `an array of ${values.length}` : 'no array';
   throw new TypeError(
-    `resolveMany of ${coordinate} returned ${returned} for ${count} parents; accepted: an array with one value for each parent, in their order, which is null or an Error where there is no value`,
+    `${name} returned ${returned} for ${count} ${item}s; accepted: an array with one value for each ${item}, in their order, which is null or an Error where there is no value`,
   );
 }

@@ -51,17 +51,9 @@ const RULES: Rules<CheckedOptions> = {
   ),
 };
 
-/** Names of express-graphql, and earlier ones. */
-const OLD_NAMES: Readonly<Record<string, string>> = {
-  headerEditorEnabled: 'visitors can always edit headers',
-  shouldPersistHeaders: 'headers are not stored, because they often contain a token',
-  headers: 'use graphiql.defaultHeaders',
-  subscriptions: 'use graphiql.subscriptionEndpoint, which may be false',
-};
-
 /** Checks the page's options and adds defaults. */
 export function resolveGraphiQLOptions(given: GraphiQLOptions): GraphiQLSettings {
-  const { title, csp, ...config } = resolveOptions(GRAPHIQL_OPTIONS, given, RULES, OLD_NAMES);
+  const { title, csp, ...config } = resolveOptions(GRAPHIQL_OPTIONS, given, RULES);
   const { defaultHeaders } = config;
   const headers =
     typeof defaultHeaders === 'object' ? JSON.stringify(defaultHeaders, null, 2) : defaultHeaders;

@@ -109,7 +109,6 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
   const settings = resolveCoreOptions(GRAPHQL_OPTIONS, given, {
     rules,
     limits,
-    replacements: REPLACED_OPTIONS,
   });
   const options = (given ?? {}) as Readonly<Record<string, unknown>>;
   if (process.env['NODE_ENV'] === 'production') {
@@ -166,59 +165,3 @@ const wrongScalar = (problem: string): TypeError =>
     { name: 'graphqlHTTP', page: UPLOAD_OPTIONS.page },
     `the scalar "Upload" of the schema ${problem}; pass the scalar Upload of espalier as its resolver (makeExecutableSchema({ typeDefs, resolvers: { Upload } })), or set multipartUploadsEnabled: false`,
   );
-
-const RESOLVERS =
-  'resolvers belong to the schema (makeExecutableSchema) or, with buildSchema, as functions to rootValue';
-const PROTECTION = 'cross-site requests are always refused; see allowedOrigins and getMutations';
-const TRUSTED = "use documents: { from: 'persisted-documents.json', only: true }";
-const STOP = 'create the server with createServer, and call server.drain() on SIGTERM';
-const BODY = 'use limits: { bodyBytes }, and uploads: { maxFileBytes } for files';
-const SCHEMA =
-  'create a GraphQLSchema, for example with makeExecutableSchema, and pass it as the first argument';
-
-/** Options of Apollo Server, Yoga, graphql-http and express-graphql, each with its replacement. */
-export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
-  schema: 'pass the schema as the first argument: graphqlHTTP(schema, options)',
-  Query: RESOLVERS,
-  Mutation: RESOLVERS,
-  Subscription: RESOLVERS,
-  path: "mount the handler: app.use('/graphql', graphqlHTTP(schema))",
-  port: 'listen with the app: app.listen(port)',
-  // Apollo Server
-  typeDefs: SCHEMA,
-  resolvers: SCHEMA,
-  plugins:
-    'use onOperation, formatError, onError, validationRules, or the channels of node:diagnostics_channel',
-  cors: 'mount the package cors before graphqlHTTP',
-  csrfPrevention: PROTECTION,
-  csrf: PROTECTION,
-  subscriptions: 'use attachSubscriptions(server, handler)',
-  debug: 'errors are reported to onError; with NODE_ENV=development responses contain extensions.debug',
-  logger: 'use onError for errors, and DEBUG=espalier:* for refused requests',
-  dataSources: 'create them in the function context',
-  stopOnTerminationSignals: STOP,
-  persistedQueries: 'use documents: { apq: true } for automatic persisted queries',
-  allowBatchedHttpRequests: 'use batching: true',
-  includeStacktraceInErrorResponses: 'responses never contain a stack; errors are reported to onError',
-  hideSchemaDetailsFromClientErrors:
-    'messages suggest names only if NODE_ENV is development or test, and not with introspection: false',
-  cache: 'use responseCache',
-  cacheControl: 'use httpCache',
-  // Yoga
-  maskedErrors: 'unexpected errors are always masked; change errors with formatError',
-  graphqlEndpoint: "mount the handler: app.use('/graphql', graphqlHTTP(schema))",
-  multipart: 'use multipartUploadsEnabled',
-  // express-graphql and graphql-http
-  customFormatErrorFn: 'use formatError',
-  customValidateFn: 'use validationRules',
-  customExecuteFn: 'use engine',
-  execute: 'use engine',
-  extensions: 'return { extensions } from onOperation; use formatError for errors',
-  onSubscribe: 'use onOperation, context, validationRules or engine',
-  // Express, body-parser and Fastify
-  bodyLimit: BODY,
-  // mercurius
-  persistedOperations: TRUSTED,
-  // graphql-upload, graphql-depth-limit and graphql-armor
-  maxFileSize: 'use uploads: { maxFileBytes }',
-};

@@ -48,8 +48,6 @@ const rules: Rules<IdempotencySettings> = {
   wait: delay(5000, 0),
 };
 
-const REPLACED_OPTIONS = { store: 'use redis', retention: 'use ttl' };
-
 /**
  * Creates the extension of the option `idempotency`. Without the option it only says that a schema defines the directive.
  *
@@ -61,7 +59,7 @@ export function createIdempotency(
 ): Extension {
   if (given === undefined || given === false)
     return { noteUnenforced: createUnenforcedNote(scope, unenforced) };
-  const settings = resolveOptions(IDEMPOTENCY_OPTIONS, given === true ? {} : given, rules, REPLACED_OPTIONS);
+  const settings = resolveOptions(IDEMPOTENCY_OPTIONS, given === true ? {} : given, rules);
   if (settings.user === undefined && caller === undefined) {
     const accepted =
       'a function of the request, unless the option "caller" of graphqlHTTP says who is calling';

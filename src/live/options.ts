@@ -85,24 +85,6 @@ const limitRules: Rules<WithDefaults<SubscriptionLimits>> = {
 export const resolveLimits = (given: unknown): WithDefaults<SubscriptionLimits> =>
   resolveOptions({ ...SUBSCRIPTION_OPTIONS, within: 'limits' }, given, limitRules);
 
-/** Replacements for options of graphql-ws, subscriptions-transport-ws and ws. */
-export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
-  schema: 'pass the handler or the schema as the second argument: attachSubscriptions(server, handler)',
-  server: 'pass the server as the first argument: attachSubscriptions(server, handler)',
-  roots: 'use rootValue of graphqlHTTP, and pass the handler as the second argument',
-  execute: 'use engine of graphqlHTTP, and pass the handler as the second argument',
-  subscribe: 'use engine of graphqlHTTP, and pass the handler as the second argument',
-  onSubscribe: 'use onOperation of graphqlHTTP, and pass the handler as the second argument',
-  onOperation: 'use onOperation of graphqlHTTP, whose "transport" is "websocket", and pass the handler',
-  onError: 'use onError of graphqlHTTP, and pass the handler as the second argument',
-  subscriptionProtocols: 'use subscriptionProtocols of graphqlHTTP, and pass the handler',
-  keepAlive: 'use ping',
-  onNext: 'use formatError of graphqlHTTP, or its onOperation to add extensions',
-  onComplete: 'use the channel espalier:graphql:stream-end of node:diagnostics_channel',
-  maxPayload: 'use limits: { messageBytes }',
-  connectionInitWaitTimeout: 'use limits: { initTimeout }',
-};
-
 /** The options of event streams after checks, with defaults filled in. */
 export interface EventStreamSettings {
   /** Milliseconds between messages that keep a stream open; 0: none. */

@@ -30,7 +30,7 @@ import {
 } from './connection.ts';
 import { attachEndpoint, disconnect, endpointsByServer, LiveEndpoint } from './endpoint.ts';
 import { isOpen } from './frames.ts';
-import { connectionRules, REPLACED_OPTIONS, resolveLimits, upgradeRules } from './options.ts';
+import { connectionRules, resolveLimits, upgradeRules } from './options.ts';
 import { UNKNOWN_SUBPROTOCOL } from './protocols.ts';
 import { UpgradeHandler } from './upgrade.ts';
 import { registerPath } from './upgrade-router.ts';
@@ -52,7 +52,7 @@ export function attach(
   }
   assertTarget(target);
   const rules = { ...connectionRules, ...upgradeRules };
-  const own = resolveOptions(SUBSCRIPTION_OPTIONS, options, rules, REPLACED_OPTIONS);
+  const own = resolveOptions(SUBSCRIPTION_OPTIONS, options, rules);
   const limits = resolveLimits(own.limits);
   const core = coreFor(target, createExtensions);
   const settings = { ...own, limits, allowedOrigins: own.allowedOrigins ?? core.allowedOrigins };

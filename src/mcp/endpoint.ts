@@ -77,10 +77,6 @@ const rules: Rules<McpSettings> = {
   instructions: optionalText,
 };
 
-const OF_HANDLER = 'the endpoint has that of graphqlHTTP; set it there';
-
-const REPLACED_OPTIONS = { allowedOrigins: OF_HANDLER, allowedHosts: OF_HANDLER };
-
 /** Requests of the protocol are small: the arguments of one tool. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
@@ -103,7 +99,7 @@ export function createMcp(handler: GraphQLHandler, given: McpOptions): McpEndpoi
       'a handler of graphqlHTTP with one schema, and with "documents.from": a list of documents';
     throw wrongArgument(MCP_OPTIONS, 'handler', handler, accepted);
   }
-  const settings = resolveOptions(MCP_OPTIONS, given, rules, REPLACED_OPTIONS);
+  const settings = resolveOptions(MCP_OPTIONS, given, rules);
   for (const name of ['name', 'version'] as const)
     if (settings[name] === '') throw wrongOption(MCP_OPTIONS, name, given?.[name], rules[name].accepted);
   const headers = new Map(

@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../../types/connect.ts';
+import { REPLACED_OPTIONS } from './replaced.ts';
 
 /** Identifies a group of options in error messages. */
 export interface OptionScope {
@@ -16,7 +17,7 @@ const DOCS = 'https://github.com/espalier-js/espalier/blob/main/docs';
 
 /**
  * Checks a user's options and fills in the defaults. `undefined` means the default; unknown names and wrong
- * values throw. `replacements` describes replacements for options of other servers, by name.
+ * values throw.
  *
  * @throws TypeError (code `ERR_OPTION`) that names the option, the value and the accepted values.
  */
@@ -24,7 +25,6 @@ export function resolveOptions<Resolved>(
   scope: OptionScope,
   given: unknown,
   rules: Rules<Resolved>,
-  replacements: Readonly<Record<string, string>> = {},
 ): Resolved {
   const options = given ?? {};
   assertCalled(scope, options);
@@ -35,7 +35,7 @@ export function resolveOptions<Resolved>(
   }
   const known = Object.keys(rules) as (keyof Resolved & string)[];
   for (const name of Object.keys(options)) {
-    if (!Object.hasOwn(rules, name)) throw unknownOption(scope, name, known, replacements);
+    if (!Object.hasOwn(rules, name)) throw unknownOption(scope, name, known);
   }
   const resolved: Partial<Resolved> = {};
   for (const name of known) {
@@ -100,13 +100,9 @@ export function optionError({ name, page }: OptionScope, message: string): TypeE
 }
 
 /** Creates the TypeError for an unknown option: with its replacement, the closest name, or the known names. */
-export function unknownOption(
-  scope: OptionScope,
-  name: string,
-  known: readonly string[],
-  replacements: Readonly<Record<string, string>>,
-): TypeError {
-  const instead = Object.hasOwn(replacements, name) ? replacements[name] : undefined;
+export function unknownOption(scope: OptionScope, name: string, known: readonly string[]): TypeError {
+  const replaced = new Map(Object.entries(REPLACED_OPTIONS[groupOf(scope)] ?? {}));
+  const instead = replaced.get(name);
   const meant = didYouMean(name, known);
   const hint =
     instead ??
@@ -117,6 +113,10 @@ export function unknownOption(
 /** Returns the end of a message about a request: the option of the application that refuses it. */
 export const byOption = (name: string, { within }: Pick<OptionScope, 'within'> = {}): string =>
   ` (option "${within === undefined ? '' : `${within}.`}${name}")`;
+
+/** The name of a group of options in the table of replacements. */
+const groupOf = ({ name, within }: OptionScope): string =>
+  within === undefined ? name : `${name}.${within}`;
 
 function quoted({ within }: OptionScope, name: string): string {
   return within === undefined ? `"${name}"` : `"${within}.${name}"`;

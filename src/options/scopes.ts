@@ -11,6 +11,7 @@ export const STATIC_OPTIONS: OptionScope = {
 export const MEMORY_FILES: OptionScope = { name: 'memoryFiles', page: 'static-files' };
 export const GRAPHQL_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'graphql' };
 export const RESOLVE_MANY: OptionScope = { name: 'extensions.resolveMany', page: 'dataloader' };
+export const RESOLVE_REFERENCES: OptionScope = { name: 'resolveReferences', page: 'federation' };
 export const CACHING_OPTIONS: OptionScope = { ...GRAPHQL_OPTIONS, page: 'caching', within: 'httpCache' };
 export const GRAPHIQL_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'graphiql', within: 'graphiql' };
 export const COMPRESS_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'compression', within: 'compress' };

@@ -535,14 +535,9 @@ const RULES: Rules<Given> = {
   commandTimeout: delay(5000),
 };
 
-const REPLACED_OPTIONS = {
-  history: "use history of createPubSub: { transport: postgres(pool), history: { ttl: '1h' } }",
-  prefix: 'use schema: applications with one database need different schemas',
-};
-
 function resolvePostgresOptions(pool: PostgresPool, options: PostgresOptions | undefined): PostgresSettings {
   if (!isPool(pool)) throw wrongArgument(POSTGRES_OPTIONS, 'pool', pool, POOL);
-  const given = resolveOptions<Given>(POSTGRES_OPTIONS, options, RULES, REPLACED_OPTIONS);
+  const given = resolveOptions<Given>(POSTGRES_OPTIONS, options, RULES);
   if (given.listen === undefined && pool.options?.max === 1) {
     const message =
       'the pool has "max: 1", and one connection always listens; raise it, or pass another pool as the option "listen"';

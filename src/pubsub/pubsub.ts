@@ -369,34 +369,6 @@ const RULES: Rules<Given> = {
   ),
 };
 
-const REDIS = "use transport: a URL such as 'redis://localhost:6379', a client, or redis(url, options)";
-const POSTGRES = 'use transport: postgres(pool) of espalier/postgres';
-const FILE = 'use transport: file(path)';
-const TTL = "use ttl: a duration such as '5m'";
-const ofRedis = (name: string): string => `use transport: redis(url, { ${name} })`;
-
-/** Replacements for options of transports and of other packages, for error messages. */
-const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
-  redis: REDIS,
-  redisUrl: REDIS,
-  host: REDIS,
-  port: REDIS,
-  url: REDIS,
-  client: REDIS,
-  connection: REDIS,
-  publisher: REDIS,
-  subscriber: REDIS,
-  eventTarget: REDIS,
-  prefix: ofRedis('prefix'),
-  sharded: ofRedis('sharded'),
-  heartbeat: ofRedis('heartbeat'),
-  commandTimeout: ofRedis('commandTimeout'),
-  pool: POSTGRES,
-  postgres: POSTGRES,
-  file: FILE,
-};
-const REPLACED_LIMITS = { file: FILE, age: TTL, maxAge: TTL };
-
 /** The transports that belong to a pubsub. */
 const usedTransports = new WeakSet<EventTransport>();
 
@@ -415,19 +387,14 @@ function engineOf(transport: Given['transport']): Engine | undefined {
 }
 
 function resolvePubSubOptions(options: PubSubOptions | undefined): PubSubSettings {
-  const { transport, history, ...settings } = resolveOptions<Given>(
-    PUBSUB_OPTIONS,
-    options,
-    RULES,
-    REPLACED_OPTIONS,
-  );
+  const { transport, history, ...settings } = resolveOptions<Given>(PUBSUB_OPTIONS, options, RULES);
   const onError = createErrorListener(settings.onError, WARNINGS);
   return {
     ...settings,
     history:
       history === undefined
         ? undefined
-        : resolveOptions<HistorySettings>(HISTORY_OPTIONS, history, HISTORY_RULES, REPLACED_LIMITS),
+        : resolveOptions<HistorySettings>(HISTORY_OPTIONS, history, HISTORY_RULES),
     engine: engineOf(transport),
     onGap: guardListener('onGap', settings.onGap, onError),
     onError,

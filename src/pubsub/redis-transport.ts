@@ -47,13 +47,9 @@ const RULES: Rules<RedisSettings> = {
   commandTimeout: duration(5000),
 };
 
-const REPLACED_OPTIONS = {
-  history: "use history of createPubSub: { transport: redis(url), history: { ttl: '1h' } }",
-};
-
 function resolveRedisOptions(redis: RedisSource, options: RedisTransportOptions | undefined): RedisSettings {
   if (!isRedis(redis)) throw wrongArgument(REDIS_OPTIONS, 'redis', redis, redisRule.accepted);
-  const settings = resolveOptions<RedisSettings>(REDIS_OPTIONS, options, RULES, REPLACED_OPTIONS);
+  const settings = resolveOptions<RedisSettings>(REDIS_OPTIONS, options, RULES);
   if (settings.sharded && !isClusterSource(redis))
     throw optionError(
       REDIS_OPTIONS,

@@ -30,19 +30,6 @@ const isExpressFactory = (app: unknown): boolean => isFunction((app as { Router?
 
 const FLAGS = ['http2', 'allowHTTP1', 'webSockets'];
 
-const TLS = 'pass its members: createServer(app, { key, cert })';
-
-/** Options of other functions, and how to set them. */
-const REPLACEMENTS: Readonly<Record<string, string>> = {
-  https: TLS,
-  tls: TLS,
-  ssl: TLS,
-  port: 'pass it to listen: createServer(app).listen(port)',
-  host: 'pass it to listen: createServer(app).listen(port, host)',
-  hostname: 'pass it to listen: createServer(app).listen(port, hostname)',
-  path: 'pass it to listen: createServer(app).listen(path)',
-};
-
 /**
  * Rejects unknown options, which Node would ignore, and values on which Node would fail at the first request.
  * Node checks all other values.
@@ -53,7 +40,7 @@ export function checkArguments(app: unknown, options: unknown): void {
   if (!isObject(options)) throw wrongArgument(SERVER_OPTIONS, 'options', options, 'an object');
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue;
-    if (!NODE_OPTIONS.includes(name)) throw unknownOption(SERVER_OPTIONS, name, NODE_OPTIONS, REPLACEMENTS);
+    if (!NODE_OPTIONS.includes(name)) throw unknownOption(SERVER_OPTIONS, name, NODE_OPTIONS);
     if (FLAGS.includes(name) && !isBoolean(value))
       throw wrongOption(SERVER_OPTIONS, name, value, 'a boolean');
     const node = Object.hasOwn(BASES, name) ? BASES[name]?.() : undefined;

@@ -58,7 +58,7 @@ export class KeptFiles {
     const { directory } = settings;
     if ((directory + sep).startsWith(build.path + sep) || (build.path + sep).startsWith(directory + sep))
       throw optionError(
-        { ...STATIC_OPTIONS, page: 'deployments' },
+        { ...STATIC_OPTIONS, page: 'earlier-builds' },
         `option "keep.directory" is ${directory}, which overlaps with ${build.path}; use a directory outside of it`,
       );
     try {
@@ -66,7 +66,7 @@ export class KeptFiles {
     } catch (error) {
       if (codeOf(error) === 'EEXIST')
         throw optionError(
-          { ...STATIC_OPTIONS, page: 'deployments' },
+          { ...STATIC_OPTIONS, page: 'earlier-builds' },
           `option "keep.directory" is ${formatValue(directory)}, which is a file; use a directory`,
         );
       this.#report(error, directory);

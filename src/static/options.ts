@@ -180,7 +180,7 @@ export interface KeepSettings {
   readonly maxBytes: number;
 }
 
-const KEEP_SCOPE = { ...STATIC_OPTIONS, page: 'deployments', within: 'keep' };
+const KEEP_SCOPE = { ...STATIC_OPTIONS, page: 'earlier-builds', within: 'keep' };
 const KEEP_RULES: Rules<Omit<KeepSettings, 'directory'> & { readonly directory: string | undefined }> = {
   directory: rule<string | undefined>(undefined, isPath, 'the path of a directory'),
   days: rule(14, (value) => typeof value === 'number' && value > 0, 'a number of days over 0'),
@@ -335,22 +335,6 @@ function resolvePolicy(given: ResolvedPages['csp']): PolicySettings | undefined 
   return { ...resolved, policy: `${policy.replace(/;\s*$/, '')}; report-uri ${reportTo}; report-to csp` };
 }
 
-/** Replacements for options of serve-static, send and sirv, for error messages. */
-const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
-  hidden: "use dotfiles: 'allow'",
-  root: 'pass the directory as the first argument',
-  gzip: "use precompressed: ['gzip']",
-  brotli: "use precompressed: ['br']",
-  single: "use fallback: 'index.html'",
-  prefix: "mount the middleware with app.use('/prefix', staticFiles(dir))",
-  maxAge: "use cacheControl: '1h', with a unit",
-  maxage: "use cacheControl: '1h', with a unit",
-  immutable: "use cacheControl: 'immutable', the name of a build tool, or a RegExp such as /^\\/assets\\//",
-  redirect: 'remove it: folders redirect only when they are pages, with the option html',
-  acceptRanges: 'remove it; to ignore ranges, delete req.headers.range before',
-  urls: "use cleanUrls: 'no-slash' or 'slash'",
-};
-
 /** Options that stay as they are. */
 type Unchanged =
   | 'fallthrough'
@@ -406,7 +390,7 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
 export function resolveStaticOptions(argument: boolean | StaticFilesOptions | undefined): StaticSettings {
   const given = isBoolean(argument) ? { html: argument } : argument;
   assertCalled(STATIC_OPTIONS, given);
-  const options = resolveOptions(STATIC_OPTIONS, given, RULES, REPLACED_OPTIONS);
+  const options = resolveOptions(STATIC_OPTIONS, given, RULES);
   if (options.untrusted) assertNoPages({ ...given });
   const urls = isString(options.cleanUrls) ? options.cleanUrls : undefined;
   const cleanUrls = options.cleanUrls !== false;

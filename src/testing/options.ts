@@ -61,14 +61,6 @@ const subscribeRules = {
   transport: oneOf('websocket', 'event-stream'),
 };
 
-/** Replacements for members of a request of light-my-request and supertest, for error messages. */
-const REPLACED: Readonly<Record<string, string>> = {
-  url: 'use "path"',
-  payload: 'use "body"',
-  document: 'use "query"',
-  remoteIP: 'use "remoteAddress"',
-};
-
 /** A request of `inject`; one with a document is an operation. */
 export type AnyRequest = AnyOperation | HttpRequest;
 
@@ -95,5 +87,5 @@ export function checkSubscription(given: unknown): SubscribeRequest<unknown, obj
 
 function check<Resolved>(scope: OptionScope, given: unknown, rules: Rules<Resolved>): void {
   if (!isObject(given)) throw wrongArgument(scope, 'request', given, 'an object');
-  resolveOptions(scope, given, rules, REPLACED);
+  resolveOptions(scope, given, rules);
 }

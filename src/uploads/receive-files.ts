@@ -67,19 +67,9 @@ const RULES: Rules<ResolvedOptions> = {
   onRefused: optionalFunction(),
 };
 
-/** Replacements for options of multer, for error messages. */
-const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
-  dest: 'save the files that you keep with saveTo',
-  limits: 'use maxFileBytes, maxFiles, maxFields, maxFieldBytes and maxRequestBytes',
-  fileFilter: 'use accept',
-  maxFileSize: 'use maxFileBytes',
-  preservePath: 'filename never has a path',
-  streaming: 'use storage: a function gets each file while it arrives',
-};
-
 /** Checks the options of `receiveFiles` and adds defaults. */
 export function resolveFormOptions(given: unknown): FormSettings {
-  const options = resolveOptions(RECEIVE_FILES, given, RULES, REPLACED_OPTIONS);
+  const options = resolveOptions(RECEIVE_FILES, given, RULES);
   const { files, storage, discard, onRefused } = options;
   if (discard !== undefined && typeof storage !== 'function')
     throw optionError(

@@ -101,15 +101,6 @@ interface UploadSettings extends ReceiptSettings {
   readonly maxValues: number;
 }
 
-const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
-  maxFileSize: 'use maxFileBytes',
-  maxRequestSize: 'use maxRequestBytes',
-  maxFieldSize: 'use limits: { bodyBytes }',
-  maxFieldBytes: 'use limits: { bodyBytes }',
-  memoryPerFile: 'use memoryBytesPerFile',
-  memoryTotal: 'use memoryBytes',
-};
-
 const RULES: Rules<WithDefaults<UploadOptions>> = { ...RECEIPT_RULES, streaming: flag(false) };
 
 /** `operations`, `map`, and a few parts that are ignored. */
@@ -120,7 +111,7 @@ export function resolveUploadOptions(
   given: unknown,
   limits: { readonly maxValues: number; readonly bodyBytes: number },
 ): UploadSettings {
-  const options = resolveOptions(UPLOAD_OPTIONS, given, RULES, REPLACED_OPTIONS);
+  const options = resolveOptions(UPLOAD_OPTIONS, given, RULES);
   const { streaming, maxFiles } = options;
   const settings = receiptSettings(
     UPLOAD_OPTIONS,

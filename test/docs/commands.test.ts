@@ -54,6 +54,7 @@ const RUN_BY: Record<string, string> = {
   'ts signature': 'test/docs/pages.test.ts',
   'ts example': 'test/docs/snippets.test.ts',
   'ts neighbours': 'test/neighbours/guides.test.ts',
+  'ts ssr': 'test/neighbours/ssr.test.ts',
   'sh docker': 'test/site/tutorial.test.ts',
 };
 
@@ -99,7 +100,16 @@ const RUN_ELSEWHERE: Record<string, string> = {
 };
 
 /** Pages whose installations test/neighbours/recipes.test.ts compares with what their code needs. */
-const WITH_RECIPES = ['docs/recipes.md', 'docs/schema-libraries.md'];
+const WITH_RECIPES = [
+  'recipes',
+  'schema-libraries',
+  'nestjs',
+  'federation',
+  'pothos',
+  'sentry',
+  'dataloader',
+  'pagination',
+].map((name) => `docs/${name}.md`);
 
 /** The lines of the shell blocks, without continuation lines. */
 const commands = guides.flatMap((page) =>

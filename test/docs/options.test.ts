@@ -37,7 +37,7 @@ const PAGES_OF_OWNERS: Record<string, string> = {
   ReceiveFilesOptions: 'receive-files',
   SignedOptions: 'user-files',
   SignUrlOptions: 'user-files',
-  KeepOptions: 'deployments',
+  KeepOptions: 'earlier-builds',
   RootsOptions: 'static-sites',
   VariantsOptions: 'static-sites',
   StaticRulesOptions: 'static-rules',

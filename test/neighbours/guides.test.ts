@@ -34,7 +34,7 @@ function declarationOf(name: string): string {
     [...lists].flatMap(([, list]) => (list as string).match(/(?<=[{,] *(?:type )?)\w+(?= *[,}])/g) ?? []),
   );
   const members = [...names].map((each) => `export const ${each}: any; export type ${each} = any;`);
-  return `declare module '${name}' { const value: any; export default value; ${members.join(' ')} }\n`;
+  return `declare module '${name}' { const value: any; export default value; ${members.join(' ')} }\ndeclare module '${name}/*';\n`;
 }
 
 beforeAll(() => {

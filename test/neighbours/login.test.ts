@@ -6,7 +6,7 @@ import { createClient, type FormattedExecutionResult } from 'graphql-ws';
 import WebSocket from 'ws';
 import { snippets } from '../snippets.ts';
 
-// Runs the guide of docs/authorization.md, from the login to the field.
+// Runs the guides of docs/authorization.md and docs/login-cookie.md, from the login to the field.
 
 const folder = join(__dirname, 'artifacts', 'login');
 const running = new Set<ChildProcess>();
@@ -27,14 +27,16 @@ beforeAll(() => {
   writeFileSync(join(folder, 'port.cjs'), ANY_PORT);
   const [guide] = snippets('ts neighbours').filter(({ page }) => page === 'docs/authorization.md');
   writeFileSync(join(folder, 'guide.mts'), guide?.code ?? '');
+  const [cookie] = snippets('ts').filter(({ page }) => page === 'docs/login-cookie.md');
+  writeFileSync(join(folder, 'cookie.mts'), cookie?.code ?? '');
 });
 
 afterAll(() => {
   for (const child of running) child.kill();
 });
 
-async function start(lifetime: string): Promise<string> {
-  const child = spawn(process.execPath, ['--require', './port.cjs', '--import', 'tsx', 'guide.mts'], {
+async function start(lifetime: string, file = 'guide.mts'): Promise<string> {
+  const child = spawn(process.execPath, ['--require', './port.cjs', '--import', 'tsx', file], {
     cwd: folder,
     env: { ...process.env, TOKEN_LIFETIME: lifetime },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -105,3 +107,60 @@ it('a token that expires ends a subscription over WebSocket', async () => {
   expect(results.length).toBeGreaterThan(0);
   await client.dispose();
 });
+
+it('the cookie of docs/login-cookie.md signs in over HTTP and over sockets, until its user signs out', async () => {
+  const host = await start('', 'cookie.mts');
+  const send = async (query: string, cookie = ''): Promise<[string[], FormattedExecutionResult]> => {
+    const response = await fetch(`http://${host}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', cookie },
+      body: JSON.stringify({ query }),
+    });
+    return [response.headers.getSetCookie(), (await response.json()) as FormattedExecutionResult];
+  };
+  const socketOf = (cookie: string, lazy = true) =>
+    createClient({
+      url: `ws://${host}/graphql`,
+      retryAttempts: 0,
+      lazy,
+      onNonLazyError: () => undefined,
+      webSocketImpl: class extends WebSocket {
+        constructor(url: string, protocols: string[]) {
+          super(url, protocols, { headers: { cookie } });
+        }
+      },
+    });
+  const greeting = (cookie: string) =>
+    socketOf(cookie)
+      .iterate({ query: 'subscription { greeting }' })
+      .next()
+      .then(
+        ({ value }) => value,
+        (event: { code: number }) => event.code,
+      );
+
+  const [none, wrong] = await send('mutation { logIn(user: "ada", password: "wrong") }');
+  expect([none, wrong.errors?.[0]?.extensions?.['code']]).toEqual([[], 'UNAUTHENTICATED']);
+  const [set] = await send('mutation { logIn(user: "ada", password: "lovelace") }');
+  expect(set).toEqual([
+    expect.stringMatching(/^session=[\w-]{43}; Max-Age=86400; .*HttpOnly; SameSite=Lax$/),
+  ]);
+  const cookie = `other=1; ${set[0]?.split(';')[0]}`;
+  expect((await send('{ me }', cookie))[1]).toEqual({ data: { me: 'ada' } });
+  expect((await send('{ me }'))[1]).toEqual({ data: { me: null } });
+  expect(await greeting(cookie)).toEqual({ data: { greeting: 'Hello ada' } });
+  expect(await greeting('')).toBe(4403);
+
+  const open = socketOf(cookie, false);
+  const closed = new Promise<unknown>((resolve) => open.on('closed', (event) => resolve(event)));
+  const results = open.iterate({ query: 'mutation { logOut }' });
+  const overSocket = (await results.next()).value as FormattedExecutionResult;
+  expect(overSocket.errors?.[0]?.message).toBe('Send this mutation over HTTP');
+  const connected = open.iterate({ query: 'subscription { greeting }' });
+  await connected.next();
+  const [cleared] = await send('mutation { logOut }', cookie);
+  expect(cleared).toEqual([expect.stringContaining('session=; ')]);
+  expect(await closed).toMatchObject({ code: 4403 });
+  expect((await send('{ me }', cookie))[1]).toEqual({ data: { me: null } });
+  expect(await greeting(cookie)).toBe(4403);
+}, 30_000);

@@ -2,13 +2,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { createClient as createStreamClient } from 'graphql-sse';
 import { createClient } from 'graphql-ws';
 import WebSocket from 'ws';
 
 const root = resolve(__dirname, '../..');
 // The code in this folder finds the packages of test/neighbours.
 const folder = join(__dirname, 'artifacts', 'migrating');
-const pages = readdirSync(join(root, 'docs', 'migrating')).map((name) => name.replace('.md', ''));
+const pages = readdirSync(join(root, 'docs', 'migrating'))
+  // Those of hosting services have no code before.
+  .filter((name) => readFileSync(join(root, 'docs', 'migrating', name), 'utf8').includes('```ts before'))
+  .map((name) => name.replace('.md', ''));
 const running = new Set<ChildProcess>();
 
 afterEach(() => {
@@ -116,6 +120,27 @@ const eventOf =
     }
     return received;
   };
+
+/** The results that the client of graphql-sse gets, or the messages of errors. */
+const streamOf =
+  (query: string): ExchangeRequest =>
+  async (origin) => {
+    const client = createStreamClient({ url: `${origin}/graphql`, headers: signedIn, retryAttempts: 0 });
+    const received: unknown[] = [];
+    try {
+      for await (const { errors, ...result } of client.iterate({ query }))
+        received.push(errors === undefined ? result : errors[0]?.message);
+    } catch (error) {
+      // Errors of the validation are a list, or a response that is no stream.
+      const [first] = (Array.isArray(error) ? error : await bodyErrors(error)) as Error[];
+      received.push(first?.message);
+    }
+    client.dispose();
+    return received;
+  };
+
+const bodyErrors = async (error: unknown): Promise<unknown> =>
+  ((await (error as { response: Response }).response.json()) as { errors: unknown }).errors;
 
 const connect = (origin: string, connectionParams: Record<string, unknown>) =>
   createClient({
@@ -266,6 +291,14 @@ const CASES: Record<string, { sendRequest: ExchangeRequest; expected: unknown }[
       },
       expected: 400,
     },
+  ],
+  'graphql-sse': [
+    {
+      sendRequest: streamOf('subscription { count }'),
+      expected: [1, 2, 3].map((n) => ({ data: { count: `${n} for Ada` } })),
+    },
+    { sendRequest: streamOf('{ me }'), expected: [{ data: { me: 'Ada' } }] },
+    { sendRequest: streamOf('{ nothing }'), expected: ['Cannot query field "nothing" on type "Query".'] },
   ],
   'graphql-ws': [
     { sendRequest: subscribe({ token: 'secret' }), expected: counted('Ada') },

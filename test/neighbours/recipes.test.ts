@@ -26,7 +26,16 @@ let compilation: string;
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const PAGES = ['recipes', 'nestjs', 'schema-libraries'];
+const PAGES = [
+  'recipes',
+  'nestjs',
+  'schema-libraries',
+  'federation',
+  'pothos',
+  'sentry',
+  'dataloader',
+  'pagination',
+];
 
 interface Recipe {
   /** The first words of its section. */
@@ -47,8 +56,11 @@ function recipesOf(page: string): Recipe[] {
   const text = readFileSync(join(root, 'docs', `${page}.md`), 'utf8');
   return [...text.matchAll(/^## ([\w ]+): .*\n([\s\S]*?)^```ts recipe\n([\s\S]*?)^```/gm)].map(
     ([, name = '', before = '', code = '']) => {
-      const [, line] = /^npm install (.*)$/m.exec(before) ?? /^npm install (.*)$/m.exec(text) ?? [];
-      const installed = [...(line ?? '').split(' '), ...(GIVEN[page] ?? [])];
+      const [, own = ''] = /^npm install (.*)$/m.exec(before) ?? [];
+      // A page that adds to its first line, such as tools for tests.
+      const [, first = ''] = own.includes('espalier') ? [] : (/^npm install (.*)$/m.exec(text) ?? []);
+      const words = `${first} ${own.replace('--save-dev ', '')}`.split(' ').filter(Boolean);
+      const installed = [...new Set([...words, ...(GIVEN[page] ?? [])])];
       return { name: name.toLowerCase().replaceAll(' ', '-'), installed, code };
     },
   );
@@ -87,9 +99,15 @@ function compile(): string {
     // Its package.json names no types under "exports".
     paths: { 'graphql-modules': ['./node_modules/graphql-modules/index.d.ts'] },
   };
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts'] }));
   const tsc = join(root, 'node_modules/typescript/bin/tsc');
-  return spawnSync(process.execPath, [tsc, '-p', folder], { encoding: 'utf8' }).stdout;
+  // The plugin of the recipe "scopes" declares an option that every builder of the program then needs.
+  const programs = [{ include: ['*.mts'], exclude: ['scopes.mts'] }, { files: ['scopes.mts'] }];
+  return programs
+    .map((program) => {
+      writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, ...program }));
+      return spawnSync(process.execPath, [tsc, '-p', folder], { encoding: 'utf8' }).stdout;
+    })
+    .join('');
 }
 
 /** Starts a NATS server, and returns what the recipe needs to know. */
@@ -125,7 +143,8 @@ beforeAll(async () => {
   );
   link(withScopes, folder);
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
-  for (const { name, code } of recipes()) writeFileSync(join(folder, `${name}.mts`), code);
+  for (const { name, code } of recipes())
+    writeFileSync(join(folder, `${name}.mts`), code.replace('./app.module.js', './the-driver.mjs'));
   cpSync(join(__dirname, 'recipes', 'exercise.mjs'), join(folder, 'exercise.mjs'));
   compilation = compile();
   // Grafast needs Node 22.
@@ -181,6 +200,8 @@ it.each(recipes().map((recipe) => [recipe.name, recipe] as const))(
       alone,
     );
     symlinkSync(join(folder, 'node_modules', 'espalier'), join(alone, 'node_modules', 'espalier'));
+    // The end-to-end tests import the application of their page.
+    cpSync(join(folder, 'the-driver.mjs'), join(alone, 'the-driver.mjs'));
     const code = readFileSync(join(folder, `${name}.mjs`), 'utf8');
     const imports = code.match(/^import [^;]*;$/gm) ?? [];
     writeFileSync(
@@ -267,13 +288,71 @@ it('a driver serves the schema of NestJS, with its exceptions, over HTTP and ove
 });
 
 it('schemas of TypeGraphQL, Nexus, GraphQL Modules and Apollo Federation are served', () => {
-  expect(results['typegraphql']).toEqual([{ data: { hello: 'Hello Ada' } }]);
+  expect(results['typegraphql']).toEqual([
+    { data: { hello: 'Hello Ada', me: 'Ada' } },
+    { data: null, errors: [[expect.any(String), 'UNAUTHENTICATED']] },
+  ]);
+  expect(results['countdown']).toEqual([2, 1]);
   expect(results['nexus']).toEqual([{ data: { hello: 'Hello world' } }]);
   expect(results['graphql-modules']).toEqual([{ data: { user: 'Ada' } }]);
   expect(results['subgraph']).toEqual([
     { data: { _entities: [{ name: 'Ada' }, null] } },
     { data: { _service: { sdl: expect.stringContaining('type User') } } },
   ]);
+});
+
+it('a driver serves the subgraph of NestJS, with one call for all references', () => {
+  const names = ['User 1', 'User 2'].map((name) => ({ name }));
+  expect(results['federation']).toEqual({ data: { _entities: names } });
+});
+
+it('the end-to-end tests of docs/nestjs.md pass', () => {
+  const { status, stdout } = spawnSync(nodeOf(22), ['tests.mjs'], { cwd: folder, encoding: 'utf8' });
+  expect([status, stdout]).toEqual([0, expect.stringMatching(/pass 3\n/)]);
+});
+
+it('directives of Pothos require scopes and limit the cost, and the errors of scope-auth reach the client', () => {
+  expect(results['pothos']).toEqual([
+    { data: { me: 'Ada', reports: ['Report 1', 'Report 2'] } },
+    { errors: [[expect.any(String), 'UNAUTHENTICATED']] },
+    { errors: [[expect.any(String), 'FORBIDDEN']] },
+    { errors: [[expect.any(String), 'COST_LIMIT']] },
+  ]);
+  expect(results['scopes']).toEqual([
+    { data: { me: 'Ada' } },
+    { data: { me: null }, errors: [['Sign in first', 'UNAUTHENTICATED']] },
+  ]);
+});
+
+it('a connection of docs/pagination.md continues after a cursor, and refuses others', () => {
+  expect(results['pages']).toEqual([['Article 1', 'Article 2'], ['Article 3', 'Article 4'], ['Article 5']]);
+  expect(results['connections']).toEqual([
+    { errors: [[expect.any(String), 'BAD_USER_INPUT']], data: null },
+    { errors: [[expect.any(String), 'BAD_USER_INPUT']], data: null },
+    { errors: [[expect.any(String), 'COST_LIMIT']] },
+    { data: { node: { title: 'Article 3' } } },
+  ]);
+});
+
+it('Sentry gets the unexpected errors of resolvers, which clients do not see', () => {
+  expect(results['sentry']).toEqual({
+    events: [['db.internal is down', { transport: 'http', operation: 'Break' }]],
+    errors: ['Internal server error'],
+  });
+});
+
+it('a list and its authors are two queries of Drizzle', () => {
+  const author = (name: string) => ({ author: { name } });
+  expect(results['drizzle']).toEqual({
+    data: {
+      articles: [
+        { title: 'One', ...author('Ada') },
+        { title: 'Two', ...author('Bob') },
+        { title: 'Three', ...author('Ada') },
+      ],
+    },
+    queries: 2,
+  });
 });
 
 needs('nats-server').it(

@@ -1,7 +1,9 @@
 /** @tags once */
 import { buildSubgraphSchema } from '@apollo/subgraph';
-import { type GraphQLSchema, parse, printSchema, validateSchema } from 'graphql';
+import { GraphQLError, type GraphQLSchema, parse, printSchema, validateSchema } from 'graphql';
 import { visibleSchema } from '../../middleware/auth.ts';
+import { graphqlHTTP, resolveReferences } from '../../middleware/graphql.ts';
+import { inject } from '../../middleware/testing.ts';
 import { codes, type Service, scopesOf, serve } from '../auth/service.ts';
 
 // The directives of Apollo Federation in a subgraph, with their own definitions. A router asks for `_entities`.
@@ -93,4 +95,96 @@ it('the visible part of a subgraph is a valid schema', () => {
   expect(validateSchema(visible)).toEqual([]);
   expect(printSchema(visible)).not.toMatch(/Audit|email/);
   expect(printSchema(visible)).toContain('_entities');
+});
+
+describe.each(['compiled', 'graphql-js'] as const)('resolveReferences, engine %s', (engine) => {
+  const calls: { ids: string[]; context: unknown }[] = [];
+  const load = resolveReferences((users: readonly { id: string }[], context: { wrong?: boolean }) => {
+    calls.push({ ids: users.map(({ id }) => id), context });
+    if (context.wrong) return [];
+    return users.map(({ id }) => {
+      if (id === '3') return new GraphQLError('No access');
+      return id === '2' ? null : { id, name: `NAME ${id}` };
+    });
+  });
+  const subgraph = buildSubgraphSchema([
+    {
+      typeDefs: parse(`
+        extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key"])
+        type Query { hello: String }
+        type User @key(fields: "id") { id: ID! name: String }
+        type Plain @key(fields: "id") { id: ID! }
+      `),
+      resolvers: { User: { __resolveReference: load } },
+    },
+  ]) as GraphQLSchema;
+  const ask = async (ids: readonly string[], context: object, alias = '') => {
+    const handler = graphqlHTTP(subgraph, { engine, context: () => context, onError: false });
+    const query = `query ($of: [_Any!]!) { _entities(representations: $of) { ...F } ${alias} }
+      fragment F on _Entity { ... on User { id name } ... on Plain { id } }`;
+    const variables = { of: ids.map((id) => ({ __typename: id === '9' ? 'Plain' : 'User', id })) };
+    return inject(handler, { query, variables });
+  };
+
+  beforeEach(() => {
+    calls.length = 0;
+  });
+
+  it('one call gets all references to a type, and each gets its own entity, null or error', async () => {
+    const { data, errors } = await ask(['1', '2', '9', '3', '1'], {});
+    const one = { id: '1', name: 'NAME 1' };
+    expect(data).toEqual({ _entities: [one, null, { id: '9' }, null, one] });
+    expect(errors?.map(({ message, path }) => [message, path])).toEqual([['No access', ['_entities', 3]]]);
+    expect(calls.map(({ ids }) => ids)).toEqual([['1', '2', '3', '1']]);
+  });
+
+  it('requests at the same time, and two uses of the field, have calls of their own', async () => {
+    const contexts = [{ user: 'a' }, { user: 'b' }];
+    const again = 'again: _entities(representations: $of) { ... on User { id } }';
+    await Promise.all([ask(['1'], contexts[0] as object), ask(['1', '2'], contexts[1] as object, again)]);
+    const seen = calls.map(({ ids, context }) => [ids.length, contexts.indexOf(context as { user: string })]);
+    expect(seen.sort()).toEqual([
+      [1, 0],
+      [2, 1],
+      [2, 1],
+    ]);
+  });
+
+  it('a list of another length is a masked error of each entity', async () => {
+    const { data, errors } = await ask(['1', '4'], { wrong: true });
+    expect(data).toEqual({ _entities: [null, null] });
+    expect(errors?.map(({ message }) => message)).toEqual(['Internal server error', 'Internal server error']);
+  });
+});
+
+it('resolveReferences refuses another value than a function', () => {
+  expect(() => Reflect.apply(resolveReferences, undefined, [[]])).toThrow(
+    /resolveReferences: argument "resolveMany" is .*; accepted: a function \(references, context, info\)/,
+  );
+});
+
+it("entities have the shortest lifetime of the hints of their references' types", async () => {
+  const cached = buildSubgraphSchema([
+    {
+      typeDefs: parse(`
+        extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key"])
+        directive @cacheControl(maxAge: Int) on OBJECT
+        type Query { hello: String }
+        type User @key(fields: "id") @cacheControl(maxAge: 60) { id: ID! }
+        type Book @key(fields: "id") @cacheControl(maxAge: 30) { id: ID! }
+        type Draft @key(fields: "id") @cacheControl(maxAge: 0) { id: ID! }
+        type Plain @key(fields: "id") { id: ID! }
+      `),
+    },
+  ]) as GraphQLSchema;
+  const handler = graphqlHTTP(cached, { httpCache: true });
+  const query = `query ($of: [_Any!]!) { _entities(representations: $of) { __typename
+    ... on User { id } ... on Book { id } ... on Draft { id } } }`;
+  const lifetimeOf = async (...types: string[]) => {
+    const variables = { of: types.map((__typename) => ({ __typename, id: '1' })) };
+    return (await inject(handler, { method: 'GET', query, variables })).headers['cache-control'];
+  };
+  expect(await lifetimeOf('User')).toBe('public, max-age=60');
+  expect(await lifetimeOf('User', 'Book', 'Plain')).toBe('public, max-age=30');
+  expect(await lifetimeOf('User', 'Draft')).toBe('no-store');
 });

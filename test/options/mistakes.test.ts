@@ -18,8 +18,7 @@ import { signUrl, staticFiles } from '../../middleware/static.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { inject, subscribe } from '../../middleware/testing.ts';
 import { receiveFiles } from '../../middleware/uploads.ts';
-import { REPLACED_OPTIONS } from '../../src/graphql/options.ts';
-import { REPLACED_OPTIONS as REPLACED_SOCKET_OPTIONS } from '../../src/live/options.ts';
+import { REPLACED_OPTIONS } from '../../src/options/replaced.ts';
 import { makeFolder } from '../kit.ts';
 import { calls, type Target, thrownBy } from './thrown.ts';
 
@@ -523,16 +522,54 @@ it.each(Object.entries(FAMILIES))(
   },
 );
 
-it.each([
-  ['graphqlHTTP', api, REPLACED_OPTIONS],
-  ['attachSubscriptions', sockets, REPLACED_SOCKET_OPTIONS],
-] as const)('%s names what replaces the options of other servers', async (name, target, replaced) => {
-  for (const [option, replacement] of Object.entries(replaced)) {
-    const messages = await Promise.all(target({ [option]: true }).map(thrownBy));
-    expect(messages).toEqual([
-      expect.stringContaining(`${name}: unknown option "${option}"; ${replacement}`),
-    ]);
-  }
+/** The functions that get the options of each table, alone or with others that they need. */
+const TAKING: Readonly<Record<string, (options: object) => (() => unknown)[]>> = {
+  graphqlHTTP: api,
+  attachSubscriptions: sockets,
+  staticFiles: files,
+  receiveFiles: (options) => each(receiveFiles, { files: { photo: 1 }, ...options }),
+  createPubSub: (options) => each(createPubSub, options),
+  createServer: server,
+  inject: optionsOf(inject, handler),
+  subscribe: (options) => optionsOf(subscribe, handler)({ query: '{ a }', ...options }),
+};
+const NEEDED: Readonly<Record<string, object>> = { budget: { limit: 1 } };
+
+describe.each(Object.entries(REPLACED_OPTIONS))('%s', (group, replaced) => {
+  const [name = '', within] = group.split('.');
+  const messagesOf = (option: string) => {
+    const value = { [option]: true };
+    const options = within === undefined ? value : { [within]: { ...NEEDED[within], ...value } };
+    return Promise.all((TAKING[name]?.(options) ?? []).map(thrownBy));
+  };
+
+  it('each option of another package is answered with what replaces it', async () => {
+    for (const [option, replacement] of Object.entries(replaced)) {
+      const path = within === undefined ? option : `${within}.${option}`;
+      expect(await messagesOf(option)).toEqual([
+        expect.stringContaining(`${name}: unknown option "${path}"; ${replacement}`),
+      ]);
+    }
+  });
+
+  it('each option that a replacement names exists', async () => {
+    const own = (await messagesOf('unknownForSure'))[0] ?? '';
+    const known = /accepted: (.*?) \(docs/.exec(own)?.[1]?.split(', ') ?? [];
+    const start =
+      within === undefined
+        ? /^use (?!limits:|cost:|budget:|uploads:|documents:)(\w+)(?=[,: ]|$)/
+        : new RegExp(`^use ${within}\\.(\\w+)`);
+    const named = Object.values(replaced).flatMap((text) => start.exec(text)?.[1] ?? []);
+    const others = [
+      'attachSubscriptions',
+      'EspalierInstrumentation',
+      'the',
+      'rootValue',
+      'engine',
+      'formatError',
+    ];
+    expect(named.filter((option) => !known.includes(option) && !others.includes(option))).toEqual([]);
+  });
 });
 
 it('wrong options leave a server as it was, and directives are checked only for an option that reads them', async () => {

@@ -369,7 +369,15 @@ describe('an installation with graphql', () => {
 
   it('espalier exports exactly the documented names', () => {
     const script = `console.log(JSON.stringify(Object.keys(require('espalier')).sort()))`;
-    const names = ['Method', 'Upload', 'attachSubscriptions', 'createServer', 'graphqlHTTP', 'staticFiles'];
+    const names = [
+      'Method',
+      'Upload',
+      'attachSubscriptions',
+      'createServer',
+      'graphqlHTTP',
+      'resolveReferences',
+      'staticFiles',
+    ];
     expect(runIn(full, script, 'commonjs')).toEqual(names);
     const imported = `import * as all from 'espalier'; console.log(JSON.stringify(Object.keys(all).sort()))`;
     expect(runIn(full, imported, 'module')).toEqual(names);

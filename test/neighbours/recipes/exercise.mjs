@@ -50,6 +50,57 @@ async function exerciseNest() {
   return { hello, refused, masked, events, closed: await closed };
 }
 
+/** Asks the subgraph of NestJS for several entities. */
+async function exerciseNestSubgraph() {
+  const { start } = await import('./federation.mjs');
+  const app = await start(0);
+  const { port } = app.getHttpServer().address();
+  const response = await fetch(`http://localhost:${port}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ query: entities, variables: { these: [user('1'), user('2')] } }),
+  });
+  const result = await response.json();
+  await app.close();
+  return result;
+}
+
+/** Fails in a resolver, and returns what Sentry would send. */
+async function exerciseSentry() {
+  const Sentry = await import('@sentry/node');
+  const { handler } = await import('./sentry.mjs');
+  const events = [];
+  Sentry.getClient().on('beforeSendEvent', (event) => {
+    events.push([event.exception.values[0].value, event.tags]);
+  });
+  Sentry.getClient().getOptions().dsn = 'http://key@127.0.0.1:1/1';
+  const error = console.error;
+  console.error = () => {};
+  const { errors } = await inject(handler, { query: 'query Break { broken }' });
+  console.error = error;
+  await Sentry.flush(1000);
+  return { events, errors: errors.map(({ message }) => message) };
+}
+
+/** Counts the queries for a list of articles. */
+async function exerciseDrizzle() {
+  const { client, handler } = await import('./drizzle.mjs');
+  await client.exec(`
+    create table authors (id int primary key, name text not null);
+    create table articles (id int primary key, title text not null, author_id int not null);
+    insert into authors values (1, 'Ada'), (2, 'Bob');
+    insert into articles values (1, 'One', 1), (2, 'Two', 2), (3, 'Three', 1);
+  `);
+  const query = client.query.bind(client);
+  let queries = 0;
+  client.query = (...words) => {
+    queries += 1;
+    return query(...words);
+  };
+  const { data } = await inject(handler, { query: '{ articles { title author { name } } }' });
+  return { data, queries };
+}
+
 /** Publishes to a stream that stores three messages, and continues after the first one twice. */
 async function exerciseNats() {
   const { handler, nats } = await import('./events.mjs');
@@ -120,7 +171,13 @@ await exercise('permissions', [
   { query: '{ open secret }', headers: ada },
   { query: '{ broken }' },
 ]);
-await exercise('typegraphql', [{ query: '{ hello(name: "Ada") }' }]);
+const { handler: typegraphql } = await exercise('typegraphql', [
+  { query: '{ hello(name: "Ada") me }', headers: { authorization: 'Bearer secret' } },
+  { query: '{ me }' },
+]);
+results.countdown = [];
+for await (const { data } of await subscribe(typegraphql, { query: 'subscription { countdown(from: 2) }' }))
+  results.countdown.push(data.countdown);
 await exercise('nexus', [{ query: '{ hello }' }]);
 await exercise('graphql-modules', [{ query: '{ user }' }]);
 const entities = 'query ($these: [_Any!]!) { _entities(representations: $these) { ... on User { name } } }';
@@ -130,6 +187,35 @@ await exercise('subgraph', [
   { query: '{ _service { sdl } }' },
 ]);
 results['the-driver'] = await exerciseNest();
+results['federation'] = await exerciseNestSubgraph();
+const secret = { authorization: 'Bearer secret' };
+const reports = 'query ($first: Int!) { reports(first: $first) }';
+await exercise('pothos', [
+  { query: '{ me reports(first: 2) }', headers: secret },
+  { query: '{ me }' },
+  { query: reports, variables: { first: 2 }, headers: { authorization: 'Bearer other' } },
+  { query: reports, variables: { first: 1000 }, headers: secret },
+]);
+await exercise('scopes', [{ query: '{ me }', headers: secret }, { query: '{ me }' }]);
+const list =
+  'query ($first: Int, $after: String) { articles(first: $first, after: $after) { nodes { title } pageInfo { endCursor hasNextPage } } }';
+const { handler: connections } = await exercise('connections', [
+  { query: list, variables: { first: 2, after: 'nonsense' } },
+  { query: list, variables: { first: 101 } },
+  { query: list, variables: { first: 1000 } },
+  {
+    query: 'query ($id: ID!) { node(id: $id) { ... on Article { title } } }',
+    variables: { id: Buffer.from('Article:3').toString('base64url') },
+  },
+]);
+results.pages = [];
+for (let after = null; after !== undefined; ) {
+  const { data } = await inject(connections, { query: list, variables: { first: 2, after } });
+  results.pages.push(data.articles.nodes.map(({ title }) => title));
+  after = data.articles.pageInfo.hasNextPage ? data.articles.pageInfo.endCursor : undefined;
+}
+results['sentry'] = await exerciseSentry();
+results['drizzle'] = await exerciseDrizzle();
 await exercise('plugins', [
   { query: '{ user hello }', headers: ada },
   { query: '{ __schema { description } }' },
