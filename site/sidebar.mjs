@@ -7,6 +7,7 @@ const PARTS = [
       ['Overview', 'README.md'],
       ['Tutorial', 'tutorial.md'],
       ['How it works', 'how-it-works.md'],
+      ['How this is tested', 'how-this-is-tested.md'],
     ],
   },
   {
