@@ -8,6 +8,7 @@ const PARTS = [
       ['Tutorial', 'tutorial.md'],
       ['How it works', 'how-it-works.md'],
       ['Words of other packages', 'other-words.md'],
+      ['How this is tested', 'how-this-is-tested.md'],
     ],
   },
   {

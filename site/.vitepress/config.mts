@@ -65,6 +65,8 @@ export default defineConfig({
       provider: 'local',
       options: {
         translations: { button: { buttonAriaLabel: '' } },
+        // The label of a code block would be a part of its first word: "tsimport".
+        _render: (text, env, md) => md.render(text, env).replace(/<span class="lang">[^<]*<\/span>/g, ''),
         miniSearch: { options: { storeFields: ['title', 'titles', 'text'] } },
       },
     },

@@ -56,6 +56,8 @@ const RUN_BY: Record<string, string> = {
   'ts neighbours': 'test/neighbours/guides.test.ts',
   'ts ssr': 'test/neighbours/ssr.test.ts',
   'sh docker': 'test/site/tutorial.test.ts',
+  lua: 'test/pubsub/elsewhere.test.ts',
+  python: 'test/pubsub/elsewhere.test.ts',
 };
 
 /** The code blocks of docs/tutorial.md, which test/site/tutorial.test.ts runs in their order. */

@@ -185,9 +185,9 @@ describe('the documentation', () => {
     }
   });
 
-  it('README.md has at most 110 lines and code near its top', () => {
+  it('README.md has at most 130 lines and code near its top', () => {
     const lines = read('README.md').split('\n');
-    expect(lines.length).toBeLessThanOrEqual(111);
+    expect(lines.length).toBeLessThanOrEqual(131);
     expect(lines.findIndex((line) => line.startsWith('```'))).toBeLessThan(25);
   });
 

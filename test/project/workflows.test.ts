@@ -87,7 +87,7 @@ describe('ci.yml', () => {
 });
 
 describe('release.yml', () => {
-  const { test, publish } = jobsOf(Object.fromEntries(workflows)['release.yml'] as string);
+  const { test, publish, list } = jobsOf(Object.fromEntries(workflows)['release.yml'] as string);
 
   it('release.yml tests in a job that cannot publish', () => {
     expect(test).toMatch(/run: bash \.ci\/run/);
@@ -101,5 +101,16 @@ describe('release.yml', () => {
     const commands = [...(publish as string).matchAll(/run: (.*)/g)].map((match) => match[1]);
     expect(commands).toEqual(['npm publish ./espalier-*.tgz --ignore-scripts --provenance --access public']);
     expect(publish).not.toMatch(/actions\/checkout/);
+  });
+
+  it('release.yml adds the bill of materials of the tested build to the release, by a job that runs no other code', () => {
+    expect(test).toContain('- run: node scripts/sbom.mjs > artifacts/espalier.cdx.json\n');
+    expect(test).toContain('            artifacts/espalier.cdx.json\n');
+    expect(list).toMatch(/needs: publish\n/);
+    const commands = [...(list as string).matchAll(/run: (.*)/g)].map((match) => match[1]);
+    expect(commands).toEqual([
+      'gh release create "$GITHUB_REF_NAME" --verify-tag --generate-notes espalier-*.tgz espalier.cdx.json',
+    ]);
+    expect(list).not.toMatch(/actions\/checkout|id-token/);
   });
 });

@@ -6,6 +6,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { launch } from '../chromium.ts';
 import { failExample, type Running, startExample, stopExamples } from '../examples/start.ts';
 import { pages, root } from '../snippets.ts';
+import { QUESTIONS } from './questions.ts';
 
 // Builds the site and opens it in Chromium, served by examples/docs-site.
 
@@ -255,6 +256,49 @@ it.each([
   expect((await first.locator('.excerpt').innerText()).length).toBeGreaterThan(40);
   expect(problems).toEqual([]);
   await tab.context().close();
+});
+
+it('the search of the site finds the right place first for what people type', async () => {
+  expect(QUESTIONS.length).toBeGreaterThanOrEqual(80);
+  const { page, problems } = await open('/', DESKTOP);
+  await page.getByRole('button', { name: /^Search/ }).click();
+  const box = page.getByRole('dialog', { name: 'Search' });
+  const input = box.getByRole('searchbox');
+  await input.fill('uploads');
+  await box.getByRole('link').first().waitFor();
+  const wrong: unknown[] = [];
+  for (const [words, address] of QUESTIONS) {
+    await input.fill(words);
+    const links = await box
+      .getByRole('link')
+      .evaluateAll((all) => all.map((link) => String(link.getAttribute('href')).slice(1)));
+    const isRight = address.split('|').some((each) => links[0] === each || links[0]?.startsWith(`${each}#`));
+    if (!isRight) wrong.push([words, address, links.slice(0, 4)]);
+  }
+  expect(wrong).toEqual([]);
+  expect(problems).toEqual([]);
+  await page.context().close();
+});
+
+it('the results of a search wrap, have no labels of code blocks, and none is a list of known limits if a page has the words as its title', async () => {
+  const { page } = await open('/', DESKTOP);
+  await page.getByRole('button', { name: /^Search/ }).click();
+  const box = page.getByRole('dialog', { name: 'Search' });
+  await box.getByRole('searchbox').fill('limits');
+  await box.getByRole('link').first().waitFor();
+  const links = await box
+    .getByRole('link')
+    .evaluateAll((all) => all.map((link) => link.getAttribute('href') ?? ''));
+  expect(links.slice(0, 5).filter((href) => href.endsWith('#known-limits'))).toEqual([]);
+  await box.getByRole('searchbox').fill('createPubSub Cluster ioredis');
+  await box.getByText('import').first().waitFor();
+  const excerpts = box.locator('.excerpt');
+  expect((await excerpts.allInnerTexts()).filter((text) => /\b(?:ts|js|sh)import\b/.test(text))).toEqual([]);
+  const widths = await excerpts.evaluateAll((all) => all.map((each) => each.scrollWidth - each.clientWidth));
+  expect(widths.filter((width) => width > 0)).toEqual([]);
+  const heights = await excerpts.evaluateAll((all) => all.map((each) => each.clientHeight));
+  expect(Math.max(...heights)).toBeGreaterThan(30); // two lines
+  await page.context().close();
 });
 
 it('the page for unknown addresses suggests pages with similar names', async () => {
