@@ -235,7 +235,7 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
   redis: { history: "use history of createPubSub: { transport: redis(url), history: { ttl: '1h' } }" },
   postgres: {
     history: "use history of createPubSub: { transport: postgres(pool), history: { ttl: '1h' } }",
-    prefix: 'use schema: applications with one database need different schemas',
+    prefix: 'applications with one database need different values of "schema"',
   },
   mcp: all('allowedOrigins allowedHosts', OF_HANDLER),
   'graphqlHTTP.idempotency': { store: 'use redis', retention: 'use ttl' },

@@ -8,6 +8,7 @@ import { WebSocketServer } from 'ws';
 import { redisStore } from '../../middleware/cache.ts';
 import { graphqlHTTP, Method } from '../../middleware/graphql.ts';
 import { inspect } from '../../middleware/inspect.ts';
+import { mcp } from '../../middleware/mcp.ts';
 import { EspalierInstrumentation } from '../../middleware/otel.ts';
 import { migration, postgres } from '../../middleware/postgres.ts';
 import { presence } from '../../middleware/presence.ts';
@@ -532,7 +533,11 @@ const TAKING: Readonly<Record<string, (options: object) => (() => unknown)[]>> =
   createServer: server,
   inject: optionsOf(inject, handler),
   subscribe: (options) => optionsOf(subscribe, handler)({ query: '{ a }', ...options }),
+  redis: optionsOf(redis, 'redis://127.0.0.1:1'),
+  postgres: optionsOf(postgres, pool),
+  mcp: (options) => optionsOf(mcp, withDocuments)({ name: 'shop', version: '1', ...options }),
 };
+const withDocuments = graphqlHTTP(schema, { documents: { from: { a: 'query A { hello }' } } });
 const NEEDED: Readonly<Record<string, object>> = { budget: { limit: 1 } };
 
 describe.each(Object.entries(REPLACED_OPTIONS))('%s', (group, replaced) => {
@@ -557,7 +562,7 @@ describe.each(Object.entries(REPLACED_OPTIONS))('%s', (group, replaced) => {
     const known = /accepted: (.*?) \(docs/.exec(own)?.[1]?.split(', ') ?? [];
     const start =
       within === undefined
-        ? /^use (?!limits:|cost:|budget:|uploads:|documents:)(\w+)(?=[,: ]|$)/
+        ? /^use (?!limits:|cost:|budget:|uploads:|documents:|\w+ of (?:graphqlHTTP|createPubSub)|that of)(\w+)(?=[,: ]|$)/
         : new RegExp(`^use ${within}\\.(\\w+)`);
     const named = Object.values(replaced).flatMap((text) => start.exec(text)?.[1] ?? []);
     const others = [
