@@ -87,12 +87,14 @@ describe('Cache-Control', () => {
     expect(headers).not.toHaveProperty('etag');
   });
 
-  it('graphqlHTTP sends no-store and no ETag for POST', async () => {
-    for (const query of ['{ book }', 'mutation { write }']) {
-      const { headers } = await request(serve())
-        .post('/graphql')
-        .send({ query })
-        .expect('cache-control', 'no-store');
+  it('graphqlHTTP sends the policy of a query over POST, and neither an ETag nor a 304', async () => {
+    const send = (query: string) => request(serve()).post('/graphql').send({ query });
+    for (const [query, expected] of [
+      ['{ book }', 'public, max-age=60'],
+      ['mutation { write }', 'no-store'],
+    ] as const) {
+      const { headers } = await send(query).set('if-none-match', '*').expect(200);
+      expect(headers['cache-control']).toBe(expected);
       expect(headers).not.toHaveProperty('etag');
     }
   });
