@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { brokenLinks } from './links.mjs';
+import { writeLlms } from './llms.mjs';
 import { writeTwins } from './markdown.mjs';
 
 const REPOSITORY = 'https://github.com/espalier-js/espalier';
@@ -70,4 +71,5 @@ function build({ name, ref, path, docs, out: target }) {
   });
   if (status !== 0) process.exit(status ?? 1);
   writeTwins(target, { docs, source: `${REPOSITORY}/blob/${ref}` });
+  writeLlms(target, { base: path, version: name });
 }

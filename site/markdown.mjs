@@ -104,6 +104,13 @@ export function writeTwins(out, { docs, source }) {
   }
 }
 
+/** The first sentences of a page, for search engines and agents. */
+export function descriptionOf(text) {
+  const paragraph = text.split(/\n\s*\n/).find((part) => /^[A-Za-z`[]/.test(part));
+  const plain = paragraph?.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replace(/[`*]/g, '');
+  return plain?.replace(/\s+/g, ' ').trim();
+}
+
 const closeOf = (tokens, index) => tokens.findIndex(({ type }, at) => at > index && type === 'table_close');
 
 const DARK = /@media \(prefers-color-scheme: dark\) \{([\s\S]*?)\n\}/;

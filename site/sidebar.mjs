@@ -1,6 +1,6 @@
 // The pages of docs/ in the order of the sidebar: [text, path below docs/]. A test compares the list with the folder.
 
-const PARTS = [
+export const PARTS = [
   {
     text: 'Introduction',
     pages: [

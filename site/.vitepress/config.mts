@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitepress';
 import { HOME } from '../home.mjs';
-import { forSite, slugify, writeFigures } from '../markdown.mjs';
+import { descriptionOf, forSite, slugify, writeFigures } from '../markdown.mjs';
 import { sidebarOf } from '../sidebar.mjs';
 
 const here = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url));
@@ -77,13 +77,6 @@ export default defineConfig({
   },
   transformPageData(page) {
     if (page.relativePath === 'index.md') Object.assign(page.frontmatter, HOME);
-    else page.description = descriptionOf(readFileSync(`${SITE_DOCS}/${page.filePath}`, 'utf8'));
+    else page.description = descriptionOf(readFileSync(`${SITE_DOCS}/${page.filePath}`, 'utf8')) ?? TAGLINE;
   },
 });
-
-/** The first sentences of a page, for search engines. */
-function descriptionOf(text: string): string {
-  const paragraph = text.split(/\n\s*\n/).find((part) => /^[A-Z`]/.test(part)) ?? TAGLINE;
-  const plain = paragraph.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replace(/[`*]/g, '');
-  return plain.replace(/\s+/g, ' ').trim();
-}

@@ -74,6 +74,25 @@ describe('the photo wall', () => {
     await visitor.waitForFunction(() => [...document.images].every((image) => image.complete));
   });
 
+  it('the last row of the photo wall fills the width if it nearly does, and a picture alone keeps its height', async () => {
+    const fresh = await startExample('photo-wall/server', { ...env, DATA_DIR: join(folder, 'row') });
+    const visitor = await visit({}, { url: fresh.url });
+    await tiles(visitor, 'Full moon on the lake').waitFor();
+    // Of the layout, which the animation of new pictures does not change.
+    const boxes = (): Promise<{ right: number; height: number }[]> =>
+      visitor.evaluate(
+        "['#wall', '.tile', '.tile:last-child'].map((name) => document.querySelector(name)).map((box) => ({ right: box.offsetLeft + box.offsetWidth, height: box.offsetHeight }))",
+      );
+    const [wall, , full] = await boxes();
+    expect(Math.abs((full?.right ?? 0) - (wall?.right ?? 0))).toBeLessThanOrEqual(1);
+    await visitor.evaluate(
+      "document.querySelectorAll('.tile:nth-child(n + 5)').forEach((tile) => tile.remove())",
+    );
+    await visitor.locator('#wall:not(.filled)').waitFor();
+    const [, first, alone] = await boxes();
+    expect(alone?.height).toBeLessThanOrEqual((first?.height ?? 0) + 1);
+  });
+
   it('the photo wall shows an added picture in every open tab', async () => {
     await choose(page, named('Picnic_in-the.hills.png', readFileSync(picture)));
     await Promise.all([page, other].map((visitor) => tiles(visitor, 'Picnic in the hills').waitFor()));

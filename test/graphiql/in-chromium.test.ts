@@ -22,6 +22,25 @@ const execute = promisify(execFile);
 /** The last requests of a first visit, in any order: the schema and the three workers. */
 const FIRST_VISIT = [/^POST/, /editor\.worker/, /graphql\.worker/, /json\.worker/];
 
+/** The texts of the editors with a contrast below 4.5:1 (WCAG 2.2, 1.4.3). */
+const LOW_CONTRAST = `(() => {
+  const parse = (colour) => { const [r, g, b, a = 1] = colour.match(/[\\d.]+/g).map(Number); return { rgb: [r, g, b], a }; };
+  const over = ({ rgb, a }, below) => rgb.map((value, index) => value * a + below[index] * (1 - a));
+  const luminance = (rgb) => rgb.map((value) => value / 255)
+    .map((value) => (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, value, index) => sum + value * [0.2126, 0.7152, 0.0722][index], 0);
+  const background = (element) => element === null ? [255, 255, 255]
+    : over(parse(getComputedStyle(element).backgroundColor), background(element.parentElement));
+  const texts = [...document.querySelectorAll('.view-line span span, .line-numbers')].filter((each) => each.innerText.trim() !== '');
+  const contrast = (element) => {
+    const below = background(element);
+    const [dark, light] = [luminance(below), luminance(over(parse(getComputedStyle(element).color), below))].sort((a, b) => a - b);
+    return (light + 0.05) / (dark + 0.05);
+  };
+  if (texts.length < 10) return ['only ' + texts.length + ' texts'];
+  return texts.filter((each) => contrast(each) < 4.5).map((each) => each.className + ': ' + each.innerText);
+})()`;
+
 let browser: Browser;
 let served: Served;
 let ide: Ide | undefined;
@@ -145,6 +164,60 @@ describe('a GraphiQL with an attached WebSocket server', () => {
     await page.getByRole('button', { name: 'Hide Documentation Explorer' }).click();
     await response.waitFor();
     expect(problems).toEqual([]);
+  });
+
+  it('GraphiQL on a phone has its icons in a bar at the bottom, a button that closes the panel, and hints without keys', async () => {
+    const phone = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+    const { page, query, response, problems } = await open('/graphql', phone);
+    await query.getByText('in the bar below').waitFor();
+    await page.locator('.status-line').getByText('runs the operation').waitFor();
+    expect(await page.locator('#graphiql').innerText()).not.toContain('Ctrl');
+    const bar = await page.locator('.graphiql-sidebar').boundingBox();
+    expect([bar?.x, bar?.width, (bar?.y ?? 0) + (bar?.height ?? 0)]).toEqual([0, 390, 844]);
+    await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
+    await response.waitFor({ state: 'hidden' });
+    await page.getByRole('button', { name: 'Close Documentation Explorer' }).click();
+    await response.waitFor();
+    expect(await page.getByRole('button', { name: /^Close/ }).count()).toBe(0);
+    expect(problems).toEqual([]);
+  });
+
+  it('a tab of GraphiQL has the name of the operation, or of its first field', async () => {
+    const { page, write } = await open();
+    for (const [text, name] of [
+      ['{ books { title } }', 'books'],
+      ['# { authorization }\n{ mine: hello }', 'hello'],
+      ['query ($name: String = "{ x") { hello(name: $name) }', 'hello'],
+      ['query Mine { hello }', 'Mine'],
+    ] as const) {
+      await write(text);
+      await page.getByRole('tab', { name, exact: true }).waitFor();
+    }
+  });
+
+  it.each(['light', 'dark'] as const)(
+    'the text of the editors of GraphiQL has the contrast of WCAG AA in %s colours, numbers of lines and comments included',
+    async (colorScheme) => {
+      const { page, response, run, query } = await open('/graphql', { colorScheme });
+      await query.getByText('A first query from your schema').waitFor();
+      await run.click();
+      await response.getByText('"Hello world"').waitFor();
+      await page
+        .locator('.monaco-editor .view-line .mtk8, .monaco-editor .view-line .mtk9')
+        .first()
+        .waitFor();
+      expect(await page.evaluate(LOW_CONTRAST)).toEqual([]);
+      expect(await page.getByRole('heading', { level: 1 }).count()).toBe(1);
+    },
+  );
+
+  it('GraphiQL selects no deprecated field of a type when it completes a selection', async () => {
+    const { page, query, response, run, write, textOf } = await open();
+    await page.getByRole('tab', { name: 'hello' }).waitFor();
+    await write('query { books }');
+    await run.click();
+    await response.getByText('"Walden"').waitFor();
+    expect((await textOf(query)).replaceAll(/\s+/g, ' ')).toContain('books { title pages }');
   });
 
   it('GraphiQL streams subscriptions when its path ends with a slash', async () => {

@@ -15,7 +15,11 @@ export function createSchema() {
   const Book = new GraphQLObjectType({
     name: 'Book',
     description: 'A *printed* book.',
-    fields: { title: { type: new GraphQLNonNull(GraphQLString) }, pages: { type: GraphQLInt } },
+    fields: {
+      name: { type: GraphQLString, deprecationReason: 'Use title' },
+      title: { type: new GraphQLNonNull(GraphQLString) },
+      pages: { type: GraphQLInt },
+    },
   });
   const query = new GraphQLObjectType({
     name: 'Query',

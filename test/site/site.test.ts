@@ -376,6 +376,39 @@ it.each([
   await page.context().close();
 });
 
+it('the examples of the first page are tabs that the keyboard moves between', async () => {
+  const { page, problems } = await open('/', DESKTOP);
+  const tab = (name: string) => page.getByRole('tab', { name, selected: true, exact: true });
+  await tab('Files').focus();
+  for (const [key, name, text] of [
+    ['ArrowRight', 'GraphQL', 'graphqlHTTP'],
+    ['ArrowRight', 'Live', 'attachSubscriptions'],
+    ['ArrowRight', 'Files', 'staticFiles'],
+    ['ArrowLeft', 'Live', 'attachSubscriptions'],
+  ] as const) {
+    await page.keyboard.press(key);
+    await tab(name).and(page.locator(':focus')).waitFor();
+    await page.getByRole('tabpanel').getByText(text).first().waitFor();
+    expect(await page.getByRole('tabpanel').count()).toBe(1);
+  }
+  expect(await violationsOf(page)).toEqual([]);
+  expect(problems).toEqual([]);
+  await page.context().close();
+});
+
+it('llms.txt links every guide as Markdown with a sentence about it, and llms-full.txt has their text', async () => {
+  const text = async (path: string): Promise<string> => (await fetch(`${server.url}${path}`)).text();
+  const [list, full] = await Promise.all([text('/llms.txt'), text('/llms-full.txt')]);
+  const links = [...list.matchAll(/^- \[[^\]]+\]\((\S+)\): \S.*\.$/gm)].map(([, link = '']) => link);
+  expect(links).toHaveLength(list.match(/^- /gm)?.length ?? 0);
+  const guides = paths.filter((path) => !path.startsWith('/api/'));
+  expect(links.filter((link) => !link.startsWith('/api/')).sort()).toEqual(
+    guides.map((path) => `${path.replace(/\/$/, '/index')}.md`).sort(),
+  );
+  for (const link of links) expect([link, (await fetch(`${server.url}${link}`)).status]).toEqual([link, 200]);
+  expect(full).toContain(await text('/limits.md'));
+});
+
 it('the menu of a phone opens and leads to another page', async () => {
   const { page, problems } = await open('/', PHONE);
   await page.locator('.VPNavBarHamburger').click();

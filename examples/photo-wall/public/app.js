@@ -79,6 +79,15 @@ async function load(before) {
   }
 }
 
+/** Lets the last row fill the width if it nearly does; a few pictures alone keep the height of the others. */
+function fillLastRow() {
+  wall.classList.remove('filled');
+  const { right } = wall.lastElementChild?.getBoundingClientRect() ?? { right: 0 };
+  wall.classList.toggle('filled', right > wall.getBoundingClientRect().right - wall.clientWidth / 3);
+}
+new MutationObserver(fillLastRow).observe(wall, { childList: true });
+addEventListener('resize', fillLastRow);
+
 older.onclick = () => load(wall.lastElementChild?.id);
 acceptPictures((photo) => show(photo, true));
 

@@ -1,8 +1,5 @@
 import { useData, useRoute, withBase } from 'vitepress';
-import { computed, defineComponent, h, ref, useId } from 'vue';
-import graphiql from '../../../docs/images/graphiql.png';
-import graphiqlDark from '../../../docs/images/graphiql-dark.png';
-import { data as example } from './example.data.mjs';
+import { computed, defineComponent, h, useId } from 'vue';
 
 interface Version {
   readonly name: string;
@@ -13,43 +10,6 @@ interface Version {
 function useVersions(): { current: string; all: readonly Version[] } {
   return useData().theme.value['versions'];
 }
-
-/** The example of README.md next to the title of the site. */
-export const HeroExample = defineComponent(() => {
-  const attributes = { tabindex: 0, role: 'group', 'aria-label': 'An example' };
-  return () => h('div', { class: 'hero-example language-ts', ...attributes, innerHTML: example.html });
-});
-
-/** The command that installs the package, with a button that copies it. */
-export const InstallLine = defineComponent(() => {
-  const status = ref('Copy');
-  const copy = async () => {
-    const copied = await navigator.clipboard?.writeText(example.install).then(
-      () => true,
-      () => false,
-    );
-    status.value = copied === true ? 'Copied' : 'Select the text';
-    setTimeout(() => (status.value = 'Copy'), 2000);
-  };
-  return () =>
-    h('p', { class: 'install-line' }, [
-      h('code', example.install),
-      h('button', { type: 'button', onClick: copy, 'aria-live': 'polite' }, status.value),
-    ]);
-});
-
-/** A picture of what the example of the first page shows. */
-export const HomePicture = defineComponent(() => {
-  const alt = 'GraphiQL in a browser: a query with variables, and its response';
-  const image = (scheme: string, src: string) =>
-    h('img', { class: `${scheme}-only`, src, alt, width: 1200, height: 720 });
-  return () =>
-    h('figure', { class: 'home-picture' }, [
-      image('light', graphiql),
-      image('dark', graphiqlDark),
-      h('figcaption', 'localhost:3000/graphql after the example above: GraphiQL comes with the package.'),
-    ]);
-});
 
 interface SidebarItem {
   readonly text: string;
@@ -87,7 +47,7 @@ export const NotFound = defineComponent(() => {
       words.some((word) => `${link} ${text}`.toLowerCase().includes(word)),
     );
     const others = OTHER_NAMES.filter(([pattern]) => pattern.test(path)).map(([, link]) => link);
-    return [...new Set([...named, ...pages.filter(({ link }) => others.includes(link ?? ''))])].slice(0, 5);
+    return [...new Set([...pages.filter(({ link }) => others.includes(link ?? '')), ...named])].slice(0, 5);
   });
   const openSearch = () => document.querySelector<HTMLElement>('.DocSearch-Button')?.click();
   const list = (items: readonly SidebarItem[]) =>

@@ -1,13 +1,14 @@
 import { useData } from 'vitepress';
 import DefaultTheme from 'vitepress/theme';
 import { type App, defineComponent, h, onMounted, watch } from 'vue';
-import { HeroExample, HomePicture, InstallLine, NotFound, OlderVersion, VersionMenu } from './components.ts';
+import { NotFound, OlderVersion, VersionMenu } from './components.ts';
+import { HeroExample, HomeParts, InstallLine } from './home.ts';
 import './style.css';
 
 const slots = {
   'home-hero-info-after': () => h(InstallLine),
   'home-hero-image': () => h(HeroExample),
-  'home-hero-after': () => h(HomePicture),
+  'home-hero-after': () => h(HomeParts),
   'doc-before': () => h(OlderVersion),
   'not-found': () => h(NotFound),
 };

@@ -1,20 +1,11 @@
 import { isMacOs, ToolbarButton, useGraphiQL, useMonaco } from '@graphiql/react';
 import type { Storage } from '@graphiql/toolkit';
 import { GraphiQL } from 'graphiql';
-import {
-  type GraphQLField,
-  type GraphQLObjectType,
-  type GraphQLSchema,
-  getNamedType,
-  isInterfaceType,
-  isLeafType,
-  isObjectType,
-  isRequiredArgument,
-  parse,
-} from 'graphql';
+import { parse } from 'graphql';
 import { useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { type Activity, currentActivity, onActivity } from './activity.ts';
 import { fetcher } from './fetcher.ts';
+import { firstQuery, namesOfLeaves } from './first-query.ts';
 import { config, endpoint, forgetLink, linked, linkTo } from './settings.ts';
 
 const prefix = `espalier:${endpoint}:`;
@@ -61,6 +52,21 @@ function usable(): boolean {
   }
 }
 
+/** The same as in page.css, where the bar of icons moves to the bottom. */
+const phone = matchMedia('(width < 640px)');
+
+const RUN_KEYS = `${isMacOs ? '\u2318' : 'Ctrl'}-Enter`;
+
+function usePhone(): boolean {
+  return useSyncExternalStore(
+    (changed) => {
+      phone.addEventListener('change', changed);
+      return () => phone.removeEventListener('change', changed);
+    },
+    () => phone.matches,
+  );
+}
+
 /** The GraphiQL page. */
 export function Page() {
   return (
@@ -73,6 +79,7 @@ export function Page() {
       defaultHeaders={config.defaultHeaders}
       isHeadersEditorEnabled
       shouldPersistHeaders={false}
+      getDefaultFieldNames={namesOfLeaves}
       inputValueDeprecation
       schemaDescription
       onEditQuery={forgetLink}
@@ -92,6 +99,8 @@ export function Page() {
         <StatusLine />
       </GraphiQL.Footer>
       <EditorHints />
+      <ClosePanel />
+      <h1 className="page-title">{document.title}</h1>
       <StartAtLinkedOperation />
       <FirstQuery />
     </GraphiQL>
@@ -101,18 +110,18 @@ export function Page() {
 /** Says below the response what the last run gave, or how to run an operation. */
 function StatusLine() {
   const activity = useSyncExternalStore(onActivity, currentActivity);
+  const isPhone = usePhone();
   const isOpen = activity.kind === 'events' && activity.isOpen;
+  const how = isPhone ? '\u25b6\ufe0e runs the operation' : `${RUN_KEYS} runs the operation at the cursor`;
   return (
     <output className="status-line" data-kind={activity.kind} data-open={isOpen || undefined}>
-      {describe(activity)}
+      {activity.kind === 'none' ? how : describe(activity)}
     </output>
   );
 }
 
-function describe(activity: Activity): string {
+function describe(activity: Exclude<Activity, { kind: 'none' }>): string {
   switch (activity.kind) {
-    case 'none':
-      return `${isMacOs ? '\u2318' : 'Ctrl'}-Enter runs the operation at the cursor`;
     case 'running':
       return 'Waiting for the response';
     case 'response':
@@ -130,8 +139,9 @@ function size(bytes: number): string {
   return bytes < 1000 ? `${bytes} B` : `${(bytes / 1000).toFixed(bytes < 10_000 ? 1 : 0)} kB`;
 }
 
-/** Shows examples in empty editors, and wraps long lines on phones. */
+/** Shows examples in empty editors. On phones, wraps long lines and leaves their numbers out. */
 function EditorHints() {
+  const isPhone = usePhone();
   const { variables, headers, response, query } = useGraphiQL((state) => ({
     query: state.queryEditor,
     variables: state.variableEditor,
@@ -142,16 +152,26 @@ function EditorHints() {
     variables?.updateOptions({ placeholder: '{ "name": "value" }' });
     headers?.updateOptions({ placeholder: '{ "Authorization": "Bearer \u2026" }' });
     response?.updateOptions({ placeholder: 'The response appears here.' });
-    const phone = matchMedia('(width < 640px)');
-    const wrap = (): void => {
-      for (const editor of [query, variables, headers, response])
-        editor?.updateOptions({ wordWrap: phone.matches ? 'on' : 'off' });
-    };
-    wrap();
-    phone.addEventListener('change', wrap);
-    return () => phone.removeEventListener('change', wrap);
-  }, [query, variables, headers, response]);
+  }, [variables, headers, response]);
+  useEffect(() => {
+    for (const editor of [query, variables, headers, response])
+      editor?.updateOptions({ wordWrap: isPhone ? 'on' : 'off' });
+    for (const editor of [query, variables, headers])
+      editor?.updateOptions({ lineNumbers: isPhone ? 'off' : 'on', folding: !isPhone });
+  }, [isPhone, query, variables, headers, response]);
   return null;
+}
+
+/** A button for phones, where the panel covers the editors. It does what the button in the bar does. */
+function ClosePanel() {
+  const panel = useGraphiQL((state) => state.visiblePlugin);
+  const close = () => document.querySelector<HTMLElement>('.graphiql-sidebar > button.active')?.click();
+  if (!panel) return null;
+  return (
+    <button type="button" className="close-panel" aria-label={`Close ${panel.title}`} onClick={close}>
+      {'\u00d7'}
+    </button>
+  );
 }
 
 function CopyLink() {
@@ -220,7 +240,8 @@ function offsetOf(query: string, operationName: string): number {
 }
 
 const UPSTREAM_TEXT = '# Welcome to GraphiQL';
-const MAX_FIELDS = 5;
+const HINTS = [`# ${RUN_KEYS} runs it, Ctrl-Space completes names.`, '# The documentation is on the left.'];
+const HINTS_OF_PHONES = ['# \u25b6\ufe0e runs it.', '# The documentation is in the bar below.'];
 
 /** Replaces GraphiQL's long welcome text on the first visit with a query for the schema. */
 function FirstQuery() {
@@ -232,42 +253,7 @@ function FirstQuery() {
     done.current = true;
     if (config.defaultQuery !== undefined || linked.query !== undefined) return;
     if (!editor.getValue().startsWith(UPSTREAM_TEXT)) return;
-    editor.setValue(firstQuery(schema));
+    editor.setValue(firstQuery(schema, phone.matches ? HINTS_OF_PHONES : HINTS));
   }, [editor, schema]);
   return null;
-}
-
-function firstQuery(schema: GraphQLSchema): string {
-  const type = schema.getQueryType();
-  const fields = type ? callable(type) : [];
-  const selection =
-    fields.map((field) => select(field)).find((found) => found !== undefined) ?? '  __typename';
-  return [
-    '# A first query from your schema.',
-    '# Ctrl-Enter runs it, Ctrl-Space completes names.',
-    '# The documentation is on the left.',
-    '',
-    '{',
-    selection,
-    '}',
-    '',
-  ].join('\n');
-}
-
-/** Selects a field with the leaf fields of its type; undefined if the type has no such fields. */
-function select({ name, type }: GraphQLField<unknown, unknown>): string | undefined {
-  const named = getNamedType(type);
-  if (isLeafType(named)) return `  ${name}`;
-  if (!isObjectType(named) && !isInterfaceType(named)) return undefined;
-  const leaves = callable(named).filter((field) => isLeafType(getNamedType(field.type)));
-  if (leaves.length === 0) return undefined;
-  const lines = leaves.slice(0, MAX_FIELDS).map((field) => `    ${field.name}`);
-  return [`  ${name} {`, ...lines, '  }'].join('\n');
-}
-
-/** The fields that need no argument and are not deprecated. */
-function callable(type: Pick<GraphQLObjectType, 'getFields'>): GraphQLField<unknown, unknown>[] {
-  return Object.values(type.getFields()).filter(
-    ({ args, deprecationReason }) => deprecationReason == null && !args.some(isRequiredArgument),
-  );
 }

@@ -1,10 +1,12 @@
 import { defineConfig } from 'vite';
+import { patches } from './patches.mjs';
 
 export default defineConfig({
   root: import.meta.dirname,
   // Chunks, stylesheets and workers are loaded by relative URLs, so the build does not depend on the mount path.
   base: './',
   logLevel: 'error',
+  plugins: [patches],
   // GraphiQL also imports Prettier's GraphQL parser by its old name, which would add a second copy.
   resolve: { alias: { 'prettier/parser-graphql': 'prettier/plugins/graphql' } },
   worker: { format: 'es' },
