@@ -121,7 +121,7 @@ export interface StaticFilesOptions {
    */
   untrusted?: boolean | undefined;
   /**
-   * Requires links that `signUrl` has signed: any other request gets 403, before the file is looked up. No cache keeps a file
+   * Requires links that `signUrl` has signed. Any other request gets 403, before the file is looked up. No cache keeps a file
    * longer than its link is valid.
    * @default none
    */

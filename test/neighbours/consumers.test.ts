@@ -134,7 +134,7 @@ const on: true | undefined = process.env['ON'] === '1' ? true : undefined;
 const most: number | undefined = undefined;
 export const open: [StaticFilesOptions, GraphQLOptions, SubscriptionOptions] = [
   { html: on, cache: { maxBytes: most } },
-  { graphiql: { persistHeaders: on }, limits: { depth: most }, uploads: { maxFiles: most } },
+  { graphiql: { csp: on }, limits: { depth: most }, uploads: { maxFiles: most } },
   { perMessageDeflate: on && 'shared', limits: { messageBytes: most } },
 ];
 
