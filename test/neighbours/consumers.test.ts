@@ -107,8 +107,8 @@ const common: GraphQLOptions = { context: ({ state }) => state, graphiql: (req) 
 app.use(graphqlHTTP(schema, declared), graphqlHTTP(schema, common));
 attachSubscriptions(plain, schema, {
   context: ({ protocol, headers, state, url, socket }) => [protocol, headers.cookie, state, url.length, socket.remoteAddress],
-  onError: (error, { socket, operationName }) => [error, socket?.protocol, operationName],
 });
+graphqlHTTP(schema, { onError: (error, { socket, operationName }) => [error, socket?.protocol, operationName] });
 declare const session: RequestHandler;
 attachSubscriptions(plain, graphqlHTTP(schema), {
   middleware: [session, (req, res, next) => (req.url === '/' ? res.end() : next()), (req: Request, res: Response, next: NextFunction) => next()],

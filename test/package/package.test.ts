@@ -24,24 +24,24 @@ const SUBPATHS = [
 const KIB = 1024;
 /**
  * What an entry may load when it is imported, in KiB with comments. A commit that raises a budget says why the entry
- * needs the code.
+ * needs the code. Each has 12 KiB for the table of names that people type from other packages.
  */
 const BUDGETS = {
   index: 1280,
-  static: 360,
+  static: 374,
   graphql: 960,
   subscriptions: 960,
-  server: 128,
-  pubsub: 236,
-  sources: 360,
+  server: 141,
+  pubsub: 250,
+  sources: 373,
   uploads: 160,
-  testing: 150,
-  otel: 128,
-  inspect: 132,
-  cache: 153,
+  testing: 158,
+  otel: 142,
+  inspect: 147,
+  cache: 168,
   auth: 960,
   mcp: 1000,
-  postgres: 142,
+  postgres: 158,
   presence: 150,
   client: 2,
 };
@@ -73,7 +73,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 describe('the tarball', () => {
   it('the tarball has the entries, their shared modules, their declarations and GraphiQL, and nothing else', () => {
     const names = ['index', ...SUBPATHS, 'client'];
-    const shared = ['http', 'static', 'server', 'graphql', 'cache', 'packages', 'pubsub', 'streams'];
+    const shared = ['http', 'static', 'server', 'graphql', 'cache', 'packages', 'pubsub', 'streams', 'uploads'];
     const expected = ['mjs', 'cjs'].flatMap((extension) => [
       ...names.flatMap((name) => [`${name}.${extension}`, `${name}.d.${extension.replace('js', 'ts')}`]),
       ...shared.map((name) => `lib/${name}.${extension}`),
