@@ -308,7 +308,7 @@ const CASES: Record<string, { sendRequest: ExchangeRequest; expected: unknown }[
 
 /** The packages that the code of a page imports. */
 const imported = (code: string): string[] =>
-  [...code.matchAll(/ from '((?:@[\w-]+\/)?[\w-]+)/g)].map(([, name]) => name as string);
+  [...code.matchAll(/ from '(?!node:)((?:@[\w-]+\/)?[\w-]+)/g)].map(([, name]) => name as string);
 
 describe('the migration guides', () => {
   it('every migration guide has test cases', () => {
