@@ -20,7 +20,6 @@ app.use(
   '/graphql',
   graphqlHTTP(schema, {
     rootValue,
-    // Who sends the request: options such as `auth` and `budget` use it too.
     caller: ({ headers }) => people.get(headers.authorization?.replace(/^Bearer /, '') ?? '') ?? null,
     context: (_source, { caller }) => ({ me: caller }),
   }),

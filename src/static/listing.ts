@@ -217,7 +217,7 @@ function crumbsOf(path: string): string {
 function asColumn(column: Sort['column'], sort: Sort): string {
   const isCurrent = column === sort.column;
   const sign = isCurrent && !sort.isReversed ? '-' : '';
-  const arrow = isCurrent ? (sort.isReversed ? ' \u2193' : ' \u2191') : '';
+  const arrow = isCurrent ? (sort.isReversed ? ' &darr;' : ' &uarr;') : '';
   return `<a href="?sort=${sign}${column}">${column}${arrow}</a>`;
 }
 

@@ -402,7 +402,7 @@ describe('an installation with graphql', () => {
     const script = `
       const path = require('node:path').dirname(require.resolve('${name}/package.json'));
       console.log(JSON.stringify(Object.keys(require(path + '/dist/index.cjs')).length))`;
-    expect(runIn(full, script, 'commonjs')).toBe(6);
+    expect(runIn(full, script, 'commonjs')).toBe(7);
   });
 
   const requestPage = `
