@@ -73,7 +73,17 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 describe('the tarball', () => {
   it('the tarball has the entries, their shared modules, their declarations and GraphiQL, and nothing else', () => {
     const names = ['index', ...SUBPATHS, 'client'];
-    const shared = ['http', 'static', 'server', 'graphql', 'cache', 'packages', 'pubsub', 'streams', 'uploads'];
+    const shared = [
+      'http',
+      'static',
+      'server',
+      'graphql',
+      'cache',
+      'packages',
+      'pubsub',
+      'streams',
+      'uploads',
+    ];
     const expected = ['mjs', 'cjs'].flatMap((extension) => [
       ...names.flatMap((name) => [`${name}.${extension}`, `${name}.d.${extension.replace('js', 'ts')}`]),
       ...shared.map((name) => `lib/${name}.${extension}`),
