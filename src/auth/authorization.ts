@@ -18,17 +18,16 @@ import type {
 import { withNativePromise } from '../execution/types.ts';
 import {
   isListOf,
-  isString,
   oneOf,
   optionalFunction,
   optionError,
   type Rules,
   resolveOptions,
-  settle,
   wrongOption,
   wrongReturnValue,
 } from '../options/rules.ts';
 import { AUTH_OPTIONS } from '../options/scopes.ts';
+import { isString, settle } from '../options/values.ts';
 import { Access, accessOf, namesOf, noCaller, ResolverAuth, statusOf } from './access.ts';
 import { createCallerSchemas } from './caller-schemas.ts';
 import { argumentConditions, hasGuardedArguments, OperationRequirement, withDefaults } from './operation.ts';

@@ -11,8 +11,9 @@ import type { AuthOptions } from '../../types/auth.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import { withNativePromise } from '../execution/types.ts';
 import { markVisible, nothing } from '../execution/visible-part.ts';
-import { getOrCreate, optionError, settle, wrongReturnValue } from '../options/rules.ts';
+import { optionError, wrongReturnValue } from '../options/rules.ts';
 import { AUTH_OPTIONS } from '../options/scopes.ts';
+import { getOrCreate, settle } from '../options/values.ts';
 
 // The option `auth.schemaFor`: a caller's schema decides which names an operation may use, and what introspection shows.
 // Operations are executed by the whole schema, so that nothing else depends on what is hidden.

@@ -12,8 +12,9 @@ import {
   isObjectType,
 } from 'graphql';
 import { directivesOf, elementsOf, type SchemaElement, schemaElement } from '../execution/directives.ts';
-import { closest, isObject, isString, optionError } from '../options/rules.ts';
+import { closest, optionError } from '../options/rules.ts';
 import { AUTH_OPTIONS } from '../options/scopes.ts';
+import { isObject, isString } from '../options/values.ts';
 
 /** The definitions of the directives: those of Apollo Federation, and also for arguments and input fields. */
 export const authTypeDefs = `directive @authenticated on

@@ -11,7 +11,7 @@ import {
   withRest,
 } from '../execution/types.ts';
 import { isCacheable } from '../http/exchange.ts';
-import { caught, settle } from '../options/rules.ts';
+import { caught, settle } from '../options/values.ts';
 import { CachedQueries, type CacheOptions } from './cached-query.ts';
 import { createCacheHeaders } from './headers.ts';
 import { SchemaHints } from './hints.ts';

@@ -13,17 +13,9 @@ import type { CacheHint, FieldCachePolicy } from '../../types/caching.ts';
 import { directivesOf, type SchemaElement } from '../execution/directives.ts';
 import { type ConditionValues, visitFields } from '../execution/document.ts';
 import type { ValidatedOperation } from '../execution/types.ts';
-import {
-  ACCEPTED_SECONDS,
-  formatValue,
-  getOrCreate,
-  isObject,
-  isOneOf,
-  isSeconds,
-  isVary,
-  optionError,
-} from '../options/rules.ts';
+import { ACCEPTED_SECONDS, formatValue, isOneOf, isVary, optionError } from '../options/rules.ts';
 import { CACHING_OPTIONS } from '../options/scopes.ts';
+import { getOrCreate, isObject, isSeconds } from '../options/values.ts';
 
 const isScope = isOneOf(undefined, 'PUBLIC', 'PRIVATE');
 const isLifetime = (value: unknown): boolean => value === undefined || isSeconds(value);

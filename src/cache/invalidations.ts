@@ -8,16 +8,9 @@ import type {
   CacheStore,
 } from '../../types/response-cache.ts';
 import { withTimeLimit } from '../http/timers.ts';
-import {
-  isFunction,
-  isListOf,
-  isObject,
-  isString,
-  type OptionScope,
-  optionError,
-  wrongArgument,
-} from '../options/rules.ts';
+import { isListOf, type OptionScope, optionError, wrongArgument } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS, INVALIDATOR_OPTIONS } from '../options/scopes.ts';
+import { isFunction, isObject, isString } from '../options/values.ts';
 import type { MemoryStore } from './memory-store.ts';
 
 export const ALL_TAGS = '*';

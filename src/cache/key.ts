@@ -6,7 +6,7 @@ import type { PreparedOperation } from '../execution/types.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { cacheByHeader } from '../http/negotiation.ts';
 import { hasParameter, pathOf, publicHostOf } from '../http/routing.ts';
-import { getOrCreate } from '../options/rules.ts';
+import { getOrCreate } from '../options/values.ts';
 
 /** Longer keys are replaced by their hash, so that large variables do not fill the store. */
 const MAX_KEY_LENGTH = 512;

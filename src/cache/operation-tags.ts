@@ -14,8 +14,9 @@ import {
 import { defaultOf, literalValue } from '../execution/default-values.ts';
 import { directivesOf, type SchemaElement } from '../execution/directives.ts';
 import type { ObjectTags, ValidatedOperation } from '../execution/types.ts';
-import { formatValue, getOrCreate, isObject, isString, optionError } from '../options/rules.ts';
+import { formatValue, optionError } from '../options/rules.ts';
 import { CACHE_OPTIONS } from '../options/scopes.ts';
+import { getOrCreate, isObject, isString } from '../options/values.ts';
 import { ALL_TAGS, normalTag } from './invalidations.ts';
 
 type Field = GraphQLField<unknown, unknown>;

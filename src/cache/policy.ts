@@ -31,8 +31,9 @@ import type {
   ValidatedOperation,
 } from '../execution/types.ts';
 import { isCacheable } from '../http/exchange.ts';
-import { formatValue, getOrCreate, isString, optionError } from '../options/rules.ts';
+import { formatValue, optionError } from '../options/rules.ts';
 import { CACHING_OPTIONS } from '../options/scopes.ts';
+import { getOrCreate, isString } from '../options/values.ts';
 import {
   assertAnnotations,
   assertHint,

@@ -6,18 +6,9 @@ import type {
   RedisStoreOptions,
 } from '../../types/response-cache.ts';
 import { createErrorListener } from '../diagnostics/logging.ts';
-import {
-  bytes,
-  isEither,
-  isFunction,
-  isOneOf,
-  isString,
-  type Rules,
-  resolveOptions,
-  rule,
-  wrongOption,
-} from '../options/rules.ts';
+import { bytes, isEither, isOneOf, type Rules, resolveOptions, rule, wrongOption } from '../options/rules.ts';
 import { REDIS_STORE_OPTIONS } from '../options/scopes.ts';
+import { isFunction, isString } from '../options/values.ts';
 import { isReplyError, redisRule } from '../redis/clients.ts';
 import { createLine, type RedisTarget } from '../redis/connect.ts';
 import { RedisConnection, TIMEOUTS } from '../redis/connection.ts';

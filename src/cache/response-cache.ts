@@ -8,7 +8,7 @@ import { type ExecutionOutcome, isThenable } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body.ts';
 import type { Coding } from '../http/codings.ts';
 import type { EncodedBody, ResultCaching } from '../http/exchange.ts';
-import { settle } from '../options/rules.ts';
+import { settle } from '../options/values.ts';
 import type { CacheableQuery } from './cached-query.ts';
 import { MAX_TAGS } from './invalidations.ts';
 import { copyOf, ownedBody } from './memory-store.ts';

@@ -11,7 +11,7 @@ import {
   isRequiredArgument,
   isRequiredInputField,
 } from 'graphql';
-import { getOrCreate } from '../options/rules.ts';
+import { getOrCreate } from '../options/values.ts';
 import { readUsageFile, type UsageCounts } from '../usage/report.ts';
 import { readSchema } from './read-schema.ts';
 

@@ -21,10 +21,10 @@ import {
   type Rules,
   resolveOptions,
   rule,
-  settle,
   type WithDefaults,
 } from '../options/rules.ts';
 import { COMPRESS_OPTIONS } from '../options/scopes.ts';
+import { settle } from '../options/values.ts';
 
 /** The option `compress` of `graphqlHTTP` after checks, with defaults filled in. */
 type CompressSettings = Readonly<WithDefaults<GraphQLCompressOptions>>;

@@ -13,8 +13,9 @@ import {
   type RequestError,
   withNativePromise,
 } from '../execution/types.ts';
-import { isListOf, isObject, type OptionScope, settle, wrongReturnValue } from '../options/rules.ts';
+import { isListOf, type OptionScope, wrongReturnValue } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { isObject, settle } from '../options/values.ts';
 import type { Extension } from './extension.ts';
 
 /** Calls the option `onOperation` of the endpoint, after the checks of the variables. */

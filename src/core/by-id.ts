@@ -18,21 +18,17 @@ import {
   delay,
   duration,
   formatValue,
-  isBoolean,
   isEither,
-  isFunction,
-  isObject,
   isOneOf,
   isPathOrUrl,
-  isString,
   optionError,
   type Rules,
   resolveOptions,
   rule,
-  settle,
   wrongReturnValue,
 } from '../options/rules.ts';
 import { DOCUMENT_OPTIONS, PERSISTED_QUERY_OPTIONS } from '../options/scopes.ts';
+import { isBoolean, isFunction, isObject, isString, settle } from '../options/values.ts';
 import { BoundedStore } from '../redis/bounded.ts';
 import { isRedis, type RedisCommands, redisRule } from '../redis/clients.ts';
 import { commandsOf } from '../redis/commands.ts';

@@ -1,8 +1,9 @@
 import type { Caller, CallerDetails } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import { withNativePromise } from '../execution/types.ts';
-import { isListOf, isObject, isString, settle, wrongReturnValue } from '../options/rules.ts';
+import { isListOf, wrongReturnValue } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { isObject, isString, settle } from '../options/values.ts';
 
 /** Returns the caller of a request or WebSocket; null if nobody is signed in. */
 export type FindCaller = (source: unknown, details: CallerDetails) => MaybePromise<Caller | null>;

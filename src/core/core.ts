@@ -18,8 +18,9 @@ import {
 } from '../execution/types.ts';
 import { createHostCheck, type HostCheck } from '../http/routing.ts';
 import type { CursorSettings } from '../live/cursors.ts';
-import { assertSync, type OptionScope, settle } from '../options/rules.ts';
+import { assertSync, type OptionScope } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { settle } from '../options/values.ts';
 import { type CoreDocuments, type CoreParts, createCoreDocuments } from './by-id.ts';
 import { createFindCaller, type FindCaller } from './caller.ts';
 import type { Prepare } from './documents.ts';

@@ -2,7 +2,7 @@ import { GraphQLError } from 'graphql';
 import { refuse } from '../execution/graphql-error.ts';
 import type { GraphQLParams, RequestError } from '../execution/types.ts';
 import { HttpError } from '../http/reply.ts';
-import { isObject } from '../options/rules.ts';
+import { isObject } from '../options/values.ts';
 
 /** The id of a document in a request. */
 export type DocumentReference = NonNullable<GraphQLParams['document']>;

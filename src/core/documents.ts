@@ -18,8 +18,9 @@ import type {
   ValidatedOperation,
 } from '../execution/types.ts';
 import { executingSchema } from '../execution/visible-part.ts';
-import { assertSync, byOption, getOrCreate } from '../options/rules.ts';
+import { assertSync, byOption } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { getOrCreate } from '../options/values.ts';
 import { createOperationFactory } from './engines.ts';
 import type { CoreSettings } from './options.ts';
 import { fitsIntoIteration, yieldToEventLoop } from './turns.ts';

@@ -16,7 +16,8 @@ import type {
 } from '../execution/types.ts';
 import type { Exchange, GraphQLResponse } from '../http/exchange.ts';
 import type { HttpError, Reply } from '../http/reply.ts';
-import { type OptionScope, settle } from '../options/rules.ts';
+import type { OptionScope } from '../options/rules.ts';
+import { settle } from '../options/values.ts';
 
 /**
  * A capability that a handler can do without: what it adds to the way of every operation, on all transports. Each member

@@ -22,7 +22,8 @@ import { fragmentsOf } from '../execution/document.ts';
 import { refusalError } from '../execution/graphql-error.ts';
 import { UPLOADED } from '../http/body.ts';
 import { HttpError } from '../http/reply.ts';
-import { byOption, getOrCreate } from '../options/rules.ts';
+import { byOption } from '../options/rules.ts';
+import { getOrCreate } from '../options/values.ts';
 import type { DocumentLimitSettings } from './options.ts';
 
 /** The cost of one operation; a fragment counts at each spread. */

@@ -6,7 +6,7 @@ import {
   type RemainingResults,
   withRest,
 } from '../execution/types.ts';
-import { settle } from '../options/rules.ts';
+import { settle } from '../options/values.ts';
 
 /** A stream of results that subscribers of the diagnostics channels observe. */
 export class ObservedStream {

@@ -7,8 +7,9 @@ import {
   type PreparedOperation,
   withNativePromise,
 } from '../execution/types.ts';
-import { caught, isObject, settle, wrongReturnValue } from '../options/rules.ts';
+import { wrongReturnValue } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { caught, isObject, settle } from '../options/values.ts';
 import { withExtensions } from './admission.ts';
 import { isPublicError } from './errors.ts';
 import type { Extension, ExtensionParts } from './extension.ts';

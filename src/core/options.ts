@@ -10,14 +10,10 @@ import type { CursorSettings } from '../live/cursors.ts';
 import {
   type Accepts,
   group,
-  isBoolean,
   isEither,
-  isFunction,
   isListOf,
   isOneOf,
   isOrigin,
-  isPositive,
-  isString,
   notPromise,
   type OptionScope,
   oneOrMore,
@@ -29,6 +25,7 @@ import {
   rule,
   type WithDefaults,
 } from '../options/rules.ts';
+import { isBoolean, isFunction, isPositive, isString } from '../options/values.ts';
 import { DEFAULT_ENGINE } from './default-engine.ts';
 import type { OnResult } from './on-result.ts';
 

@@ -12,7 +12,7 @@ import {
   withRest,
 } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body.ts';
-import { caught, settle } from '../options/rules.ts';
+import { caught, settle } from '../options/values.ts';
 import { withExtensions } from './admission.ts';
 import type { Call } from './call.ts';
 import { assertVariableLimits } from './limits.ts';

@@ -6,7 +6,8 @@ import { GraphQLSchema, Kind } from 'graphql';
 import { refuse } from '../execution/graphql-error.ts';
 import type { MemoryAccount, PreparedOperation, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
-import { formatValue, getOrCreate, isObject, isString } from '../options/rules.ts';
+import { formatValue } from '../options/rules.ts';
+import { getOrCreate, isObject, isString } from '../options/values.ts';
 import type { CoreParts } from './by-id.ts';
 import {
   createOperationSelector,

@@ -14,8 +14,9 @@ import { events } from '../diagnostics/events.ts';
 import { markClientError, refusalError } from '../execution/graphql-error.ts';
 import { setErrorCode } from '../execution/graphql-js.ts';
 import type { EngineSettings, RequestError } from '../execution/types.ts';
-import { byOption, isObject, wrongReturnValue } from '../options/rules.ts';
+import { byOption, wrongReturnValue } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { isObject } from '../options/values.ts';
 import {
   type Cost,
   exceedsIntrospection,

@@ -7,8 +7,9 @@ import {
   isAbstractType,
 } from 'graphql';
 import { type DirectiveArguments, directivesOf, type SchemaElement } from '../execution/directives.ts';
-import { getOrCreate, isCount, isListOf, isObject, isString, optionError } from '../options/rules.ts';
+import { isListOf, optionError } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { getOrCreate, isCount, isObject, isString } from '../options/values.ts';
 
 export interface ListSize {
   readonly assumedSize: number | undefined;

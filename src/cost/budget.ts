@@ -6,17 +6,16 @@ import { type RequestError, withNativePromise } from '../execution/types.ts';
 import type { Headers } from '../http/reply.ts';
 import {
   duration,
-  isString,
   oneOf,
   optionalFunction,
   positive,
   type Rules,
   resolveOptions,
-  settle,
   wrongOption,
   wrongReturnValue,
 } from '../options/rules.ts';
 import { BUDGET_OPTIONS } from '../options/scopes.ts';
+import { isString, settle } from '../options/values.ts';
 import { clientAddress } from '../rate-limit/address.ts';
 import {
   type BucketPlace,

@@ -12,8 +12,9 @@ import type {
   ValidatedOperation,
 } from '../execution/types.ts';
 import type { Headers } from '../http/reply.ts';
-import { flag, positive, type Rules, resolveOptions, settle } from '../options/rules.ts';
+import { flag, positive, type Rules, resolveOptions } from '../options/rules.ts';
 import { COST_OPTIONS } from '../options/scopes.ts';
+import { settle } from '../options/values.ts';
 import { assertCostAnnotations } from './annotations.ts';
 import { createBudgetCheck, resolveBudget } from './budget.ts';
 import { compileCost, evaluate, type VariableValues } from './operation-cost.ts';

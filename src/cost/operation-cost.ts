@@ -27,7 +27,8 @@ import { defaultOf } from '../execution/default-values.ts';
 import { fragmentsOf } from '../execution/document.ts';
 import { refusalError } from '../execution/graphql-error.ts';
 import type { ValidatedOperation } from '../execution/types.ts';
-import { formatValue, getOrCreate, isObject } from '../options/rules.ts';
+import { formatValue } from '../options/rules.ts';
+import { getOrCreate, isObject } from '../options/values.ts';
 import { costAnnotationOf, fieldAnnotation, type ListSize } from './annotations.ts';
 
 /** The weights that no directive sets. */

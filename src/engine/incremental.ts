@@ -17,7 +17,7 @@ import {
   isThenable,
   type RemainingResults,
 } from '../execution/types.ts';
-import { getOrCreate } from '../options/rules.ts';
+import { getOrCreate } from '../options/values.ts';
 import {
   applies,
   type CollectContext,

@@ -7,7 +7,7 @@ import {
   isUnionType,
   valueFromASTUntyped,
 } from 'graphql';
-import { isObject } from '../options/rules.ts';
+import { isObject } from '../options/values.ts';
 
 /** An element of a schema that may have directives: a type, field, argument or input field. */
 export interface SchemaElement {

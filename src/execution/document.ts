@@ -13,7 +13,7 @@ import {
   type SelectionSetNode,
   visit,
 } from 'graphql';
-import { getOrCreate } from '../options/rules.ts';
+import { getOrCreate } from '../options/values.ts';
 
 /** Returns the fragments of a document by name. A Map, because the names of clients may be those of inherited members. */
 export function fragmentsOf({ definitions }: DocumentNode): ReadonlyMap<string, FragmentDefinitionNode> {

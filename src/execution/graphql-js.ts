@@ -16,7 +16,8 @@ import {
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { StreamedResults } from '../../types/operation.ts';
-import { getOrCreate, stepOf } from '../options/rules.ts';
+import { stepOf } from '../options/rules.ts';
+import { getOrCreate } from '../options/values.ts';
 import { coordinates, toGraphQLError } from './graphql-error.ts';
 import { optionalExport, V17 } from './graphql-version.ts';
 import { type Caller, executeGuarded } from './guard.ts';

@@ -46,7 +46,8 @@ import {
   TypeNameMetaFieldDef,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import { getOrCreate, settle, stepOf } from '../options/rules.ts';
+import { stepOf } from '../options/rules.ts';
+import { getOrCreate, settle } from '../options/values.ts';
 import { noteThrown } from './graphql-error.ts';
 import { optionalExport, V17 } from './graphql-version.ts';
 import { watchLoads } from './n-plus-one.ts';

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import * as graphql from 'graphql';
 import type { MaybePromise, OperationTransport, WebSocketLike } from '../../types/connect.ts';
 import { notify, throwLater } from '../diagnostics/channels.ts';
-import { caught, settle } from '../options/rules.ts';
+import { caught, settle } from '../options/values.ts';
 import { optionalExport } from './graphql-version.ts';
 import type { ExecutionInputs, ExecutionOutcome, PreparedOperation, RequestError } from './types.ts';
 

@@ -14,8 +14,9 @@ import {
   isObjectType,
 } from 'graphql';
 import type { ResolveMany } from '../../types/graphql.ts';
-import { formatValue, getOrCreate, optionError, wrongArgument } from '../options/rules.ts';
+import { formatValue, optionError, wrongArgument } from '../options/rules.ts';
 import { RESOLVE_MANY, RESOLVE_REFERENCES } from '../options/scopes.ts';
+import { getOrCreate } from '../options/values.ts';
 import { UnusedValues } from './unused-values.ts';
 
 type Field = GraphQLField<unknown, unknown>;

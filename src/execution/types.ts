@@ -17,7 +17,7 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { ErrorDetails } from '../../types/graphql.ts';
 import type { OperationDecision, OperationDetails } from '../../types/operation.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { isThenable } from '../options/rules.ts';
+import { isThenable } from '../options/values.ts';
 import type { TimeLimit } from './deadline.ts';
 
 // The types that HTTP, WebSockets and the engines share: plain values without any transport.

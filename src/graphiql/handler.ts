@@ -5,8 +5,9 @@ import type { GraphiQLOption } from '../../types/graphiql.ts';
 import { createNegotiator } from '../http/negotiation.ts';
 import { addVary, type Headers, NO_STORE, type Reply, writeReply } from '../http/reply.ts';
 import { pathOf, withoutSlash } from '../http/routing.ts';
-import { formatValue, getOrCreate, optionError } from '../options/rules.ts';
+import { formatValue, optionError } from '../options/rules.ts';
 import { GRAPHIQL_OPTIONS } from '../options/scopes.ts';
+import { getOrCreate } from '../options/values.ts';
 import { type GraphiQLSettings, resolveGraphiQLOptions } from './options.ts';
 import { escapeHtml, FILES, filesBase, loadAssets, pageRenderer } from './page.ts';
 

@@ -1,11 +1,8 @@
 import type { GraphiQLOptions } from '../../types/graphiql.ts';
 import {
   type Accepts,
-  isBoolean,
   isEither,
-  isObject,
   isOneOf,
-  isString,
   type Rule,
   type Rules,
   resolveOptions,
@@ -13,6 +10,7 @@ import {
   wrongOption,
 } from '../options/rules.ts';
 import { GRAPHIQL_OPTIONS } from '../options/scopes.ts';
+import { isBoolean, isObject, isString } from '../options/values.ts';
 import { jsonForScript } from './page.ts';
 
 /** The checked options of the page. */

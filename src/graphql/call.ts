@@ -16,7 +16,7 @@ import type {
 } from '../execution/types.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isAborted, wasCutOff } from '../http/reply.ts';
-import { caught, settle } from '../options/rules.ts';
+import { caught, settle } from '../options/values.ts';
 import type { Csrf } from './csrf.ts';
 import type { Streaming } from './streaming.ts';
 

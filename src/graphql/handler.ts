@@ -33,7 +33,7 @@ import {
   writeReply,
 } from '../http/reply.ts';
 import { isMounted, pathOf, withoutSlash } from '../http/routing.ts';
-import { caught, settle } from '../options/rules.ts';
+import { caught, settle } from '../options/values.ts';
 import { type CallServices, HttpCall } from './call.ts';
 import { createCsrf } from './csrf.ts';
 import type { HttpSettings } from './options.ts';

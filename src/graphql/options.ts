@@ -11,12 +11,8 @@ import {
   duration,
   flag,
   group,
-  isBoolean,
   isEither,
-  isFunction,
-  isObject,
   isOneOf,
-  isPositive,
   oneOf,
   oneOrMore,
   optionError,
@@ -25,6 +21,7 @@ import {
   type WithDefaults,
 } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS, UPLOAD_OPTIONS } from '../options/scopes.ts';
+import { isBoolean, isFunction, isObject, isPositive } from '../options/values.ts';
 
 type OwnLimits = Readonly<WithDefaults<Omit<GraphQLLimits, keyof DocumentLimits>>>;
 

@@ -11,7 +11,8 @@ import { cacheByHeader, cacheByText, GRAPHQL_TYPE, JSON_TYPE } from '../http/neg
 import { HttpError } from '../http/reply.ts';
 import { decodePart, isMounted, pathOf } from '../http/routing.ts';
 import { assertNoHandshake } from '../live/endpoint.ts';
-import { byOption, formatValue, isObject, settle } from '../options/rules.ts';
+import { byOption, formatValue } from '../options/rules.ts';
+import { isObject, settle } from '../options/values.ts';
 import { receiveUploads, resolveUploadOptions } from '../uploads/receive.ts';
 import type { Csrf } from './csrf.ts';
 import type { HttpSettings } from './options.ts';

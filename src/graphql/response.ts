@@ -20,8 +20,9 @@ import {
   withVary,
   writeReplyInPlace,
 } from '../http/reply.ts';
-import { assertSync, isObject, isThenable, settle, wrongReturnValue } from '../options/rules.ts';
+import { assertSync, wrongReturnValue } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { isObject, isThenable, settle } from '../options/values.ts';
 import type { HttpSettings } from './options.ts';
 import { originOf } from './request.ts';
 

@@ -18,8 +18,9 @@ import type {
 } from '../execution/types.ts';
 import { UPLOADED } from '../http/body.ts';
 import { withTimeLimit } from '../http/timers.ts';
-import { assertSync, isObject, isString, wrongReturnValue } from '../options/rules.ts';
+import { assertSync, wrongReturnValue } from '../options/rules.ts';
 import { IDEMPOTENCY_OPTIONS } from '../options/scopes.ts';
+import { isObject, isString } from '../options/values.ts';
 import type { RedisCommands } from '../redis/clients.ts';
 import { commandsOf, RedisScript } from '../redis/commands.ts';
 import type { IdempotencySettings } from './options.ts';

@@ -7,10 +7,8 @@ import {
   closest,
   delay,
   duration,
-  isBoolean,
   isEither,
   isListOf,
-  isString,
   optionalFunction,
   optionError,
   type Rules,
@@ -19,6 +17,7 @@ import {
   wrongOption,
 } from '../options/rules.ts';
 import { IDEMPOTENCY_OPTIONS } from '../options/scopes.ts';
+import { isBoolean, isString } from '../options/values.ts';
 import { redisRule } from '../redis/clients.ts';
 import { rootFieldsOnly, withDirective } from './directive.ts';
 import { IdempotentMutations } from './mutations.ts';

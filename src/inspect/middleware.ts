@@ -4,8 +4,9 @@ import type { InspectOptions } from '../../types/inspect.ts';
 import { isDevelopment, noteInspectOff } from '../diagnostics/logging.ts';
 import { NO_STORE, type Reply, toError, wasStarted, withVary, writeReply } from '../http/reply.ts';
 import { pathOf } from '../http/routing.ts';
-import { isString, optionalFunction, resolveOptions, rule, wrongReturnValue } from '../options/rules.ts';
+import { optionalFunction, resolveOptions, rule, wrongReturnValue } from '../options/rules.ts';
 import { INSPECT_OPTIONS } from '../options/scopes.ts';
+import { isString } from '../options/values.ts';
 import { createPage } from './page.ts';
 import { Recorder } from './recorder.ts';
 

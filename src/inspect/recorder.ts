@@ -14,7 +14,7 @@ import { readGauges, readProcessStats } from '../diagnostics/stats.ts';
 import type { ObservedOperation, ObservedResult } from '../execution/observed.ts';
 import type { PreparedOperation } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body.ts';
-import { getOrCreate } from '../options/rules.ts';
+import { getOrCreate } from '../options/values.ts';
 import type { DeliveryEvent, ObservedPublish } from '../pubsub/pubsub.ts';
 import type { ObservedRequest } from '../static/handler.ts';
 import type { ObservedUpload } from '../uploads/receipt.ts';

@@ -30,8 +30,8 @@ import {
 } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body.ts';
 import { HttpError } from '../http/reply.ts';
-import { isObject, settle } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import { isObject, settle } from '../options/values.ts';
 import { type CursorRequest, cursorRequest } from './cursors.ts';
 import { type EndpointSettings, type LiveConnection, OPERATION_BYTES } from './endpoint.ts';
 import { isOpen, SocketQueue } from './frames.ts';

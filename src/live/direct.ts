@@ -10,16 +10,9 @@ import { events } from '../diagnostics/events.ts';
 import { refuse } from '../execution/graphql-error.ts';
 import { ObservedOperation } from '../execution/observed.ts';
 import type { ErrorOrigin, GraphQLParams, PreparedOperation } from '../execution/types.ts';
-import {
-  isObject,
-  isString,
-  optionError,
-  type Rules,
-  resolveOptions,
-  rule,
-  unchecked,
-} from '../options/rules.ts';
+import { optionError, type Rules, resolveOptions, rule, unchecked } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { isObject, isString } from '../options/values.ts';
 import { LIVE_DEFAULTS, LiveEndpoint } from './endpoint.ts';
 import { LiveOperation, runOperation } from './operation.ts';
 

@@ -9,7 +9,7 @@ import type { ObservedOperation } from '../execution/observed.ts';
 import type { ErrorOrigin, GraphQLParams, PreparedOperation } from '../execution/types.ts';
 import { HttpError } from '../http/reply.ts';
 import { type StreamEncoding, StreamWriter } from '../http/stream.ts';
-import { settle } from '../options/rules.ts';
+import { settle } from '../options/values.ts';
 import { cursorRequest } from './cursors.ts';
 import {
   attachedEndpoint,

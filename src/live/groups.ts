@@ -7,8 +7,9 @@ import type {
   GraphQLParams,
   PreparedOperation,
 } from '../execution/types.ts';
-import { assertSync, getOrCreate, wrongReturnValue } from '../options/rules.ts';
+import { assertSync, wrongReturnValue } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import { getOrCreate } from '../options/values.ts';
 import { areEqualCursors } from '../pubsub/cursor.ts';
 import type { OperationCursors } from './cursors.ts';
 import { markShared } from './deflate.ts';

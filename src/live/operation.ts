@@ -16,7 +16,7 @@ import type {
   RemainingResults,
 } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body.ts';
-import { caught, settle } from '../options/rules.ts';
+import { caught, settle } from '../options/values.ts';
 import { type CursorRequest, type CursorSettings, OperationCursors } from './cursors.ts';
 import {
   identityOf,

@@ -5,12 +5,9 @@ import {
   bytes,
   delay,
   isEither,
-  isFunction,
   isListOf,
-  isObject,
   isOneOf,
   isOrigin,
-  isString,
   notPromise,
   type OptionScope,
   oneOf,
@@ -23,6 +20,7 @@ import {
   type WithDefaults,
 } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import { isFunction, isObject, isString } from '../options/values.ts';
 import type { ConnectionSettings } from './connection.ts';
 import { LIVE_DEFAULTS } from './endpoint.ts';
 import type { AllowedOrigins, UpgradeSettings } from './upgrade.ts';

@@ -10,7 +10,7 @@ import { isGraphQLError } from '../execution/graphql-error.ts';
 import type { GraphQLParams } from '../execution/types.ts';
 import { assertJsonTextWithinLimits } from '../http/body.ts';
 import { HttpError } from '../http/reply.ts';
-import { isObject } from '../options/rules.ts';
+import { isObject } from '../options/values.ts';
 import type { Connection } from './connection.ts';
 import { estimateMemory } from './operation.ts';
 

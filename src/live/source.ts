@@ -19,7 +19,8 @@ import {
   type PreparedOperation,
   type RequestError,
 } from '../execution/types.ts';
-import { settle, stepOf } from '../options/rules.ts';
+import { stepOf } from '../options/rules.ts';
+import { settle } from '../options/values.ts';
 import { returnSource, type Source } from '../pubsub/cursor.ts';
 import { type OperationCursors, withCursor } from './cursors.ts';
 

@@ -4,8 +4,9 @@ import type { Duplex } from 'node:stream';
 import { debug, isDevelopment, noteHidden } from '../diagnostics/logging.ts';
 import type { Headers } from '../http/reply.ts';
 import { pathOf } from '../http/routing.ts';
-import { getOrCreate, optionError } from '../options/rules.ts';
+import { optionError } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import { getOrCreate } from '../options/values.ts';
 
 // Taken when the module is loaded: fake timers of a test must not delay requests.
 const { queueMicrotask } = globalThis;

@@ -10,8 +10,9 @@ import { debug, isDevelopment, noteHidden } from '../diagnostics/logging.ts';
 import { packages } from '../diagnostics/packages.ts';
 import { type Headers, HttpError, toError } from '../http/reply.ts';
 import { isOwnOrigin, publicHostOf, type Settings } from '../http/routing.ts';
-import { assertSync, isThenable, settle } from '../options/rules.ts';
+import { assertSync } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import { isThenable, settle } from '../options/values.ts';
 import { agreedOffer } from './deflate.ts';
 import {
   createUpgradeResponse,

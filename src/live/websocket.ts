@@ -12,16 +12,9 @@ import { noteBareSchema, noteServerWithoutSockets } from '../diagnostics/logging
 import { packages } from '../diagnostics/packages.ts';
 import { HttpError } from '../http/reply.ts';
 import { addPart } from '../http/server-parts.ts';
-import {
-  caught,
-  delay,
-  isCount,
-  isFunction,
-  resolveOptions,
-  settle,
-  wrongArgument,
-} from '../options/rules.ts';
+import { delay, resolveOptions, wrongArgument } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import { caught, isCount, isFunction, settle } from '../options/values.ts';
 import {
   Connection,
   type ConnectionServices,

@@ -24,16 +24,14 @@ import {
   type Accepts,
   flag,
   isListOf,
-  isObject,
-  isString,
   type Rules,
   resolveOptions,
   rule,
-  settle,
   wrongArgument,
   wrongOption,
 } from '../options/rules.ts';
 import { MCP_OPTIONS } from '../options/scopes.ts';
+import { isObject, isString, settle } from '../options/values.ts';
 import { createRunTool, refusedCall } from './call.ts';
 import {
   createArgumentCheck,

@@ -14,8 +14,9 @@ import type { CoreDocuments } from '../core/by-id.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import type { LoadedDocument } from '../core/documents.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
-import { getOrCreate, optionError } from '../options/rules.ts';
+import { optionError } from '../options/rules.ts';
 import { MCP_OPTIONS } from '../options/scopes.ts';
+import { getOrCreate } from '../options/values.ts';
 import { schemaOfVariables } from './input-schema.ts';
 
 export interface OperationTool {

@@ -1,5 +1,6 @@
 import { types } from 'node:util';
-import { isString, type OptionScope, optionError } from './rules.ts';
+import { type OptionScope, optionError } from './rules.ts';
+import { isString } from './values.ts';
 
 const MIN_BYTES = 32;
 

@@ -12,17 +12,16 @@ import { VERSION } from '../diagnostics/version.ts';
 import type { ObservedOperation } from '../execution/observed.ts';
 import {
   flag,
-  isBoolean,
   isEither,
   isListOf,
   isOneOf,
-  isString,
   type Rule,
   type Rules,
   resolveOptions,
   rule,
 } from '../options/rules.ts';
 import { OTEL_OPTIONS } from '../options/scopes.ts';
+import { isBoolean, isString } from '../options/values.ts';
 import type { DeliveryEvent, ObservedPublish } from '../pubsub/pubsub.ts';
 import type { ObservedUpload } from '../uploads/receipt.ts';
 import { createOperationInfo, OperationSpan, Phases } from './operations.ts';

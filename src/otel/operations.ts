@@ -16,7 +16,7 @@ import type {
   OperationObserver,
 } from '../execution/observed.ts';
 import type { ExecutionInputs, PreparedOperation } from '../execution/types.ts';
-import { getOrCreate } from '../options/rules.ts';
+import { getOrCreate } from '../options/values.ts';
 import { publisherOf } from './requests.ts';
 import {
   type Count,

@@ -1,5 +1,5 @@
 import { type Attributes, context, type Span, type SpanContext, SpanKind } from '@opentelemetry/api';
-import { getOrCreate } from '../options/rules.ts';
+import { getOrCreate } from '../options/values.ts';
 import type { DeliveryEvent, ObservedPublish } from '../pubsub/pubsub.ts';
 import type { ObservedRequest } from '../static/handler.ts';
 import type { ObservedUpload } from '../uploads/receipt.ts';

@@ -23,7 +23,7 @@ import { readError } from '../diagnostics/logging.ts';
 import { deprecatedUses, readAll } from '../diagnostics/registry.ts';
 import { type GaugeKind, readGauges } from '../diagnostics/stats.ts';
 import type { ObservedOperation } from '../execution/observed.ts';
-import { getOrCreate } from '../options/rules.ts';
+import { getOrCreate } from '../options/values.ts';
 import type { NameOption, OpenTelemetrySettings } from './instrumentation.ts';
 
 /** The tracer, the instruments and the bounded names that all spans share. */

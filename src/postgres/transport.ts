@@ -13,9 +13,6 @@ import { withTimeLimit } from '../http/timers.ts';
 import {
   delay,
   flag,
-  isFunction,
-  isObject,
-  isString,
   optionError,
   type Rules,
   resolveOptions,
@@ -24,6 +21,7 @@ import {
   wrongOption,
 } from '../options/rules.ts';
 import { POSTGRES_OPTIONS } from '../options/scopes.ts';
+import { isFunction, isObject, isString } from '../options/values.ts';
 import { DEFAULT_LIMITS, PAGE_LENGTH } from '../pubsub/history.ts';
 import type {
   PresenceEntry,

@@ -1,17 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Member, Membership, Presence, PresenceChange, PresenceOptions } from '../../types/presence.ts';
 import type { EventStream, PubSub, SubscribeOptions } from '../../types/pubsub.ts';
-import {
-  delay,
-  getOrCreate,
-  isObject,
-  isString,
-  type OptionScope,
-  type Rules,
-  resolveOptions,
-  wrongArgument,
-} from '../options/rules.ts';
+import { delay, type OptionScope, type Rules, resolveOptions, wrongArgument } from '../options/rules.ts';
 import { PRESENCE_OPTIONS } from '../options/scopes.ts';
+import { getOrCreate, isObject, isString } from '../options/values.ts';
 import type { Source } from '../pubsub/cursor.ts';
 import { DerivedStream, openStream } from '../pubsub/derived.ts';
 import {

@@ -1,7 +1,8 @@
 import type { Duration, MaybePromise } from '../../types/connect.ts';
 import type { EventResult, EventStream } from '../../types/pubsub.ts';
-import { delay, isFunction, resolveOptions, stepOf, wrongArgument } from '../options/rules.ts';
+import { delay, resolveOptions, stepOf, wrongArgument } from '../options/rules.ts';
 import { PUBSUB_OPTIONS } from '../options/scopes.ts';
+import { isFunction } from '../options/values.ts';
 import { joinCursors, Progress, resultOf, returnSource, type Source } from './cursor.ts';
 
 /**

@@ -16,9 +16,6 @@ import {
   bytes,
   delay,
   isEither,
-  isFunction,
-  isObject,
-  isString,
   type OptionScope,
   optionError,
   positive,
@@ -29,6 +26,7 @@ import {
   wrongArgument,
 } from '../options/rules.ts';
 import { HISTORY_OPTIONS, PUBSUB_OPTIONS } from '../options/scopes.ts';
+import { isFunction, isObject, isString } from '../options/values.ts';
 import { isRedis, redisRule } from '../redis/clients.ts';
 import { cursorsOf, idOf, isId, resumedCursor } from './cursor.ts';
 import { HISTORY_RULES, MemoryHistory } from './history.ts';

@@ -12,7 +12,6 @@ import type { RedisSource } from '../../types/redis.ts';
 import {
   delay as duration,
   flag,
-  isString,
   optionError,
   type Rules,
   resolveOptions,
@@ -20,6 +19,7 @@ import {
   wrongArgument,
 } from '../options/rules.ts';
 import { REDIS_OPTIONS } from '../options/scopes.ts';
+import { isString } from '../options/values.ts';
 import { isClusterSource, isRedis, isReplyError, type RedisCommand, redisRule } from '../redis/clients.ts';
 import { RedisScript } from '../redis/commands.ts';
 import { createLine, createMessageLine } from '../redis/connect.ts';

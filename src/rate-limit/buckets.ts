@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
-import { delay, isString, oneOf, type Rules, rule } from '../options/rules.ts';
+import { delay, oneOf, type Rules, rule } from '../options/rules.ts';
+import { isString } from '../options/values.ts';
 import { type RedisCommands, redisRule } from '../redis/clients.ts';
 import { commandsOf, RedisScript } from '../redis/commands.ts';
 

@@ -7,19 +7,15 @@ import { findDirective } from '../execution/directives.ts';
 import { type RequestError, withNativePromise } from '../execution/types.ts';
 import { HttpError } from '../http/reply.ts';
 import {
-  caught,
   duration,
-  getOrCreate,
-  isString,
-  isThenable,
   optionalFunction,
   positive,
   type Rules,
   resolveOptions,
-  settle,
   wrongReturnValue,
 } from '../options/rules.ts';
 import { CLIENT_LIMITS } from '../options/scopes.ts';
+import { caught, getOrCreate, isString, isThenable, settle } from '../options/values.ts';
 import { clientAddress } from './address.ts';
 import {
   type BucketPlace,

@@ -25,16 +25,9 @@ import type {
   PreparedOperation,
   RequestError,
 } from '../execution/types.ts';
-import {
-  duration,
-  getOrCreate,
-  isObject,
-  isPositive,
-  isString,
-  optionError,
-  settle,
-} from '../options/rules.ts';
+import { duration, optionError } from '../options/rules.ts';
 import { CLIENT_LIMITS } from '../options/scopes.ts';
+import { getOrCreate, isObject, isPositive, isString, settle } from '../options/values.ts';
 import { type BucketSize, type Buckets, boundedKey, secondsUntil } from './buckets.ts';
 
 type Field = GraphQLField<unknown, unknown>;

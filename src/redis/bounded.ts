@@ -1,6 +1,6 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import { startTimeLimit } from '../http/timers.ts';
-import { isThenable } from '../options/rules.ts';
+import { isThenable } from '../options/values.ts';
 
 /** Milliseconds between two attempts to use a store that does not reply. */
 const PAUSE = 1000;

@@ -1,6 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { RedisClient, RedisLogin, RedisSource } from '../../types/redis.ts';
-import { isFunction, isObject, isString, type Rule, rule } from '../options/rules.ts';
+import { type Rule, rule } from '../options/rules.ts';
+import { isFunction, isObject, isString } from '../options/values.ts';
 
 type Word = string | number | Buffer;
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { RedisLogin, RedisSource } from '../../types/redis.ts';
 import { withTimeLimit } from '../http/timers.ts';
-import { isString } from '../options/rules.ts';
+import { isString } from '../options/values.ts';
 import {
   type Ioredis,
   isLogin,

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import type { RedisCredentials, RedisLogin, RedisSource } from '../../types/redis.ts';
 import { codeOf } from '../http/reply.ts';
-import { isObject, isString } from '../options/rules.ts';
+import { isObject, isString } from '../options/values.ts';
 import {
   type Ioredis,
   isLogin,

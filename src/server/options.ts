@@ -1,13 +1,6 @@
-import {
-  isBoolean,
-  isFunction,
-  isObject,
-  optionError,
-  unknownOption,
-  wrongArgument,
-  wrongOption,
-} from '../options/rules.ts';
+import { optionError, unknownOption, wrongArgument, wrongOption } from '../options/rules.ts';
 import { SERVER_OPTIONS } from '../options/scopes.ts';
+import { isBoolean, isFunction, isObject } from '../options/values.ts';
 import { inherits, loadHttp2, NODE_CLASSES } from './classes.ts';
 
 /** Options that take a class, and the class of Node that it must extend. */

@@ -1,8 +1,9 @@
 import { validateHeaderValue } from 'node:http';
 import { types } from 'node:util';
 import type { CacheControlRule, StaticFilesOptions } from '../../types/static.ts';
-import { assertSync, isFunction, isString, seconds, wrongReturnValue } from '../options/rules.ts';
+import { assertSync, seconds, wrongReturnValue } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
+import { isFunction, isString } from '../options/values.ts';
 
 // The names that build tools give to files with a hash of their content. A file that a pattern misses is revalidated, and one
 // that it takes wrongly would be stale for a year: so a hash has to look like one, and not like a word or a date.

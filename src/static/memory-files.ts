@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { types } from 'node:util';
 import type { MemoryFiles, SourceStat } from '../../types/sources.ts';
-import { isString, wrongArgument } from '../options/rules.ts';
+import { wrongArgument } from '../options/rules.ts';
 import { MEMORY_FILES } from '../options/scopes.ts';
+import { isString } from '../options/values.ts';
 
 interface Stored {
   readonly bytes: Buffer;

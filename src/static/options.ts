@@ -18,15 +18,11 @@ import {
   bytes,
   duration,
   flag,
-  isBoolean,
   isEither,
-  isFunction,
   isListOf,
-  isObject,
   isOneOf,
   isPath,
   isPathOrUrl,
-  isString,
   type OptionScope,
   oneOf,
   optionalFunction,
@@ -39,6 +35,7 @@ import {
   wrongOption,
 } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
+import { isBoolean, isFunction, isObject, isString } from '../options/values.ts';
 import {
   ACCEPTED_CACHE_CONTROL,
   type CacheControlSettings,

@@ -12,7 +12,7 @@ import {
   writeReply,
 } from '../http/reply.ts';
 import { pathOf } from '../http/routing.ts';
-import { isObject } from '../options/rules.ts';
+import { isObject } from '../options/values.ts';
 import type { StaticSettings } from './options.ts';
 import { requestedPath, segmentOf } from './path.ts';
 

@@ -10,7 +10,8 @@ import {
 } from '../http/conditions.ts';
 import { parseAcceptEncoding } from '../http/negotiation.ts';
 import { addVary, endWithBody, isWriteReplaced } from '../http/reply.ts';
-import { formatValue, isThenable } from '../options/rules.ts';
+import { formatValue } from '../options/rules.ts';
+import { isThenable } from '../options/values.ts';
 import type { LoadedFile } from './cache.ts';
 import { isCompressibleType } from './media-types.ts';
 import { bodyHeaders, type HeaderList, type Metadata, type Representation } from './representation.ts';

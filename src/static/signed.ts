@@ -5,7 +5,6 @@ import type { SignedOptions, SignUrlOptions } from '../../types/static.ts';
 import { NO_STORE, writeReply } from '../http/reply.ts';
 import {
   duration,
-  isString,
   type OptionScope,
   oneOf,
   resolveOptions,
@@ -14,6 +13,7 @@ import {
   wrongArgument,
 } from '../options/rules.ts';
 import { secretsOf } from '../options/secrets.ts';
+import { isString } from '../options/values.ts';
 import { parseRequestPath, requestedPath } from './path.ts';
 import { removeFileHeaders } from './request.ts';
 

@@ -14,16 +14,9 @@ import {
   toError,
   whenFirst,
 } from '../http/reply.ts';
-import {
-  isCount,
-  isFunction,
-  isObject,
-  isString,
-  isThenable,
-  wrongArgument,
-  wrongReturnValue,
-} from '../options/rules.ts';
+import { wrongArgument, wrongReturnValue } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
+import { isCount, isFunction, isObject, isString, isThenable } from '../options/values.ts';
 import type { Dependency, Files, FolderName, OpenedFile, PathStat } from './files.ts';
 import { etagFromDigest } from './hash.ts';
 import { type FileRequest, isAborted, isFinished, sendOutOfResources } from './request.ts';

@@ -13,7 +13,8 @@ import { type Duplex, duplexPair, Readable } from 'node:stream';
 import { setImmediate } from 'node:timers';
 import type { WebsocketHandler } from '../../types/subscriptions.ts';
 import type { InjectedConnection } from '../../types/testing.ts';
-import { isFunction, isObject, type OptionScope, wrongArgument } from '../options/rules.ts';
+import { type OptionScope, wrongArgument } from '../options/rules.ts';
+import { isFunction, isObject } from '../options/values.ts';
 import { type Body, cookieHeader, type Message } from './messages.ts';
 
 /** A connection of a client to a target. */

@@ -1,6 +1,6 @@
 import type { InjectedResponse, OperationResponse, OperationResult } from '../../types/testing.ts';
-import { isObject } from '../options/rules.ts';
 import { INJECT_OPTIONS } from '../options/scopes.ts';
+import { isObject } from '../options/values.ts';
 import {
   closeConnection,
   openConnection,

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { HttpRequest, InjectedResponse, OperationRequest, TypedDocument } from '../../types/testing.ts';
-import { isObject } from '../options/rules.ts';
+import { isObject } from '../options/values.ts';
 
 /** The bytes of a request body. */
 export type Body = Buffer | AsyncIterable<string | Uint8Array> | undefined;

@@ -1,8 +1,6 @@
 import type { HttpRequest, SubscribeRequest } from '../../types/testing.ts';
 import {
   isListOf,
-  isObject,
-  isString,
   type OptionScope,
   oneOf,
   type Rule,
@@ -12,6 +10,7 @@ import {
   wrongArgument,
 } from '../options/rules.ts';
 import { INJECT_OPTIONS, SUBSCRIBE_OPTIONS } from '../options/scopes.ts';
+import { isObject, isString } from '../options/values.ts';
 import type { AnyOperation } from './messages.ts';
 
 const isDocument = (value: unknown): boolean =>

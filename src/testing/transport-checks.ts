@@ -6,13 +6,13 @@ import { withTimeLimit } from '../http/timers.ts';
 import {
   delay as duration,
   flag,
-  isFunction,
   optionalFunction,
   type Rules,
   resolveOptions,
   wrongArgument,
 } from '../options/rules.ts';
 import { TRANSPORT_TEST_OPTIONS } from '../options/scopes.ts';
+import { isFunction } from '../options/values.ts';
 
 interface Settings {
   readonly interrupt: (() => unknown) | undefined;

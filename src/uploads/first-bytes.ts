@@ -1,12 +1,6 @@
 import type { UploadedFileInfo } from '../../types/uploads.ts';
-import {
-  isFunction,
-  isListOf,
-  isString,
-  type OptionScope,
-  type Rule,
-  wrongOption,
-} from '../options/rules.ts';
+import { isListOf, type OptionScope, type Rule, wrongOption } from '../options/rules.ts';
+import { isFunction, isString } from '../options/values.ts';
 
 // A table of our own: the package file-type knows hundreds of types, but loads asynchronously and reads more than the
 // first bytes. These are the types that applications accept and that browsers show.

@@ -13,13 +13,13 @@ import {
   bytes,
   count,
   duration,
-  isString,
   type OptionScope,
   type Rules,
   rule,
   type WithDefaults,
   wrongOption,
 } from '../options/rules.ts';
+import { isString } from '../options/values.ts';
 import { type StorageSettings, StoredFiles } from './files.ts';
 import { acceptRule, assertTellable } from './first-bytes.ts';
 import { type BodySettings, clientAborted, createMulterParser, Form, openForm } from './form.ts';

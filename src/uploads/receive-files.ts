@@ -22,13 +22,9 @@ import {
 import {
   byOption,
   bytes,
-  caught,
   count,
   formatValue,
-  isCount,
   isEither,
-  isFunction,
-  isObject,
   isOneOf,
   optionalFunction,
   optionError,
@@ -38,6 +34,7 @@ import {
   type WithDefaults,
 } from '../options/rules.ts';
 import { RECEIVE_FILES } from '../options/scopes.ts';
+import { caught, isCount, isFunction, isObject } from '../options/values.ts';
 import { type FilePart, tooManyFiles } from './form.ts';
 import { type Exchange, RECEIPT_RULES, Receipt, type ReceiptSettings, receiptSettings } from './receipt.ts';
 

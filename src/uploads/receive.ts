@@ -7,13 +7,12 @@ import {
   flag,
   formatValue,
   isListOf,
-  isObject,
-  isString,
   type Rules,
   resolveOptions,
   type WithDefaults,
 } from '../options/rules.ts';
 import { UPLOAD_OPTIONS } from '../options/scopes.ts';
+import { isObject, isString } from '../options/values.ts';
 import type { StoredFiles } from './files.ts';
 import { type Form, malformedForm, type Part, type TextPart, tooManyFiles } from './form.ts';
 import { type Exchange, RECEIPT_RULES, Receipt, type ReceiptSettings, receiptSettings } from './receipt.ts';

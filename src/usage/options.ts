@@ -10,7 +10,6 @@ import {
   delay,
   formatValue,
   isPathOrUrl,
-  isString,
   optionalFunction,
   optionError,
   positive,
@@ -20,6 +19,7 @@ import {
   wrongReturnValue,
 } from '../options/rules.ts';
 import { USAGE_OPTIONS } from '../options/scopes.ts';
+import { isString } from '../options/values.ts';
 import { redisRule } from '../redis/clients.ts';
 import { commandsOf } from '../redis/commands.ts';
 import { type ClientReader, readClient, toClient, UsageRecorder } from './recorder.ts';

@@ -21,7 +21,7 @@ import {
 import type { SchemaUsage, UsageClient, UsageReport } from '../../types/usage.ts';
 import { type DeprecatedUse, deprecatedUses } from '../diagnostics/registry.ts';
 import type { PreparedOperation, ValidatedOperation } from '../execution/types.ts';
-import { getOrCreate, isObject, isString } from '../options/rules.ts';
+import { getOrCreate, isObject, isString } from '../options/values.ts';
 import { dayOf, UsageCounts, type UsageTarget } from './report.ts';
 
 const DAY = 24 * 60 * 60 * 1000;

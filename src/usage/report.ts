@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import type { UsageReport } from '../../types/usage.ts';
-import { formatValue, getOrCreate, isCount, isObject } from '../options/rules.ts';
+import { formatValue } from '../options/rules.ts';
+import { getOrCreate, isCount, isObject } from '../options/values.ts';
 import type { RedisCommands } from '../redis/clients.ts';
 import { RedisScript } from '../redis/commands.ts';
 

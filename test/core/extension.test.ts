@@ -12,7 +12,7 @@ import type { Extension } from '../../src/core/extension.ts';
 import { refuse } from '../../src/execution/graphql-error.ts';
 import { createGraphQLHandler } from '../../src/graphql/create-handler.ts';
 import { extensionsOf } from '../../src/graphql/extensions.ts';
-import { settle } from '../../src/options/rules.ts';
+import { settle } from '../../src/options/values.ts';
 import type { GraphQLHandler, GraphQLOptions } from '../../types/graphql.ts';
 import { atEnd, listen, postJson } from '../kit.ts';
 
