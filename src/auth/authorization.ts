@@ -83,8 +83,7 @@ export function createAuthorization(
     ...(schemaFor && {
       schemaFor: (serve) => {
         const find = createCallerSchemas(schemaFor, serve);
-        return (whole, source, { connectionParams, transport: given, caller }) => {
-          const transport = given ?? (connectionParams === undefined ? 'http' : 'websocket');
+        return (whole, source, { connectionParams, transport, caller }) => {
           const details = { transport, connectionParams, context: undefined };
           return settle(scopesOf(settings, caller, source, details), (scopes) => find(whole, scopes));
         };

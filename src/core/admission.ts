@@ -18,13 +18,20 @@ import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { isObject, settle } from '../options/values.ts';
 import type { Extension } from './extension.ts';
 
-/** Calls the option `onOperation` of the endpoint, after the checks of the variables. */
-export const operationHook: Extension = {
-  prepare: (prepared, { settings }) => ({
-    admit: (call) =>
-      call.onOperation === undefined ? undefined : ask(call.onOperation, prepared, call, settings),
-  }),
-};
+/** Creates the extension of the option `onOperation`, which is called after the checks of the variables. */
+export function createOperationHook({
+  onOperation,
+}: {
+  readonly onOperation?: OnOperation | undefined;
+}): Extension {
+  if (onOperation === undefined) return {};
+  return {
+    readsSource: true,
+    prepare: (prepared, { settings }) => ({
+      admit: (call) => ask(onOperation, prepared, call, settings),
+    }),
+  };
+}
 
 function ask(
   onOperation: OnOperation,

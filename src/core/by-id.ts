@@ -1,22 +1,12 @@
-import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { GraphQLSchema } from 'graphql';
 import type { ErrorDetails, MaybePromise } from '../../types/connect.ts';
-import type { FindDocument, PersistedQueryStore } from '../../types/graphql.ts';
-import type { RedisSource } from '../../types/redis.ts';
-import {
-  type EngineSettings,
-  type PreparedOperation,
-  type RequestError,
-  withNativePromise,
-} from '../execution/types.ts';
-import { toError } from '../http/reply.ts';
+import type { FindDocument } from '../../types/graphql.ts';
+import { type PreparedOperation, type RequestError, withNativePromise } from '../execution/types.ts';
 import {
   assertSync,
   bytes,
-  delay,
-  duration,
   formatValue,
   isEither,
   isOneOf,
@@ -27,29 +17,24 @@ import {
   rule,
   wrongReturnValue,
 } from '../options/rules.ts';
-import { DOCUMENT_OPTIONS, PERSISTED_QUERY_OPTIONS } from '../options/scopes.ts';
+import { DOCUMENT_OPTIONS } from '../options/scopes.ts';
 import { isBoolean, isFunction, isObject, isString, settle } from '../options/values.ts';
-import { BoundedStore } from '../redis/bounded.ts';
-import { isRedis, type RedisCommands, redisRule } from '../redis/clients.ts';
-import { commandsOf } from '../redis/commands.ts';
 import {
   type DocumentReference,
   documentNotFound,
   documentNotTrusted,
-  hashMismatch,
   notFound,
   notSupported,
 } from './document-id.ts';
-import {
-  createDocumentCache,
-  createPrepare,
-  type DocumentParams,
-  type Prepare,
-  type PrepareText,
-} from './documents.ts';
+import { type CoreParts, createPrepare, type Prepare, type PrepareText } from './documents.ts';
 import { selectEngine } from './engines.ts';
-import { maxCharacters } from './limits.ts';
-import type { CoreSettings } from './options.ts';
+import {
+  createPersisted,
+  hashQuery,
+  type PersistedQueries,
+  type PersistedQuerySettings,
+  resolvePersisted,
+} from './persisted.ts';
 import {
   createTrustedList,
   parseManifest,
@@ -121,17 +106,6 @@ export function createCoreDocuments(parts: CoreParts): {
 
 /** A hexadecimal hash of at least 128 bits, or an id with a prefix of the specification. */
 const LIKE_A_HASH = /^(?:(?:sha256|x-[\w.~-]+):[\w.~-]+|[0-9a-f]{32,128})$/;
-
-function createPersisted(
-  apq: PersistedQuerySettings,
-  prepare: PrepareText,
-  bytes: number,
-  { options, report }: CoreParts,
-): PersistedQueries {
-  const target = apq.redis ?? apq.store;
-  const store = target === undefined ? undefined : new SharedStore(target, apq, report);
-  return new PersistedQueries(prepare, store, { bytes, characters: maxCharacters(options.limits) });
-}
 
 /** Prepares the trusted document with an id. Returns undefined for an unknown one. */
 type PrepareTrusted = (
@@ -251,29 +225,10 @@ function prepareFound(find: FindDocument, prepare: PrepareText): PrepareTrusted 
   };
 }
 
-/** The parts of a core that its documents need. */
-export interface CoreParts {
-  /** The schema, or a function that returns one per request. */
-  readonly schema: unknown;
-  readonly options: CoreSettings;
-  readonly engineSettings: EngineSettings;
-  /** Reports an error outside of operations, with what is known of the operation that caused it. */
-  report(error: unknown, details?: Partial<ErrorDetails>): void;
-}
-
 /** The trusted documents: a list, with the path that it was read from, or a function. */
 type TrustedSource =
   | { readonly kind: 'list'; readonly texts: TrustedTexts; readonly path: string | undefined }
   | { readonly kind: 'function'; readonly find: FindDocument };
-
-/** The options of automatic persisted queries after checks. */
-interface PersistedQuerySettings {
-  readonly redis: RedisSource | undefined;
-  readonly store: PersistedQueryStore | undefined;
-  readonly ttl: number;
-  readonly timeout: number;
-  readonly prefix: string;
-}
 
 /** The option `documents` after checks. */
 interface DocumentSettings {
@@ -306,18 +261,6 @@ const rules: Rules<Given> = {
   cacheBytes: bytes(32 * 1024 * 1024, { to: Number.POSITIVE_INFINITY }),
 };
 
-const apqRules: Rules<PersistedQuerySettings> = {
-  redis: redisRule,
-  store: rule<PersistedQuerySettings['store']>(
-    undefined,
-    (value) => isObject(value) && isFunction(value['get']) && isFunction(value['set']) && !isRedis(value),
-    'an object with the functions "get" and "set"; a Redis is the option "redis"',
-  ),
-  ttl: duration(24 * 60 * 60 * 1000),
-  timeout: delay(200),
-  prefix: rule('espalier:apq:', isString, 'a string'),
-};
-
 /**
  * Checks the option `documents`, and reads the trusted documents.
  *
@@ -340,15 +283,6 @@ function resolveDocuments(given: unknown): DocumentSettings {
   };
 }
 
-function resolvePersisted(given: unknown): PersistedQuerySettings {
-  const settings = resolveOptions(PERSISTED_QUERY_OPTIONS, given, apqRules);
-  if (settings.redis === undefined || settings.store === undefined) return settings;
-  throw optionError(
-    PERSISTED_QUERY_OPTIONS,
-    'options "documents.apq.redis" and "documents.apq.store" are both set; remove one of them',
-  );
-}
-
 function sourceOf(from: unknown): TrustedSource {
   if (typeof from === 'function') return { kind: 'function', find: from as FindDocument };
   const path = isString(from) || from instanceof URL ? toPath(from) : undefined;
@@ -366,146 +300,8 @@ function sourceOf(from: unknown): TrustedSource {
 
 const toPath = (path: string | URL): string => (isString(path) ? resolve(path) : fileURLToPath(path));
 
-type Prepared = PreparedOperation | RequestError;
-
 const PREFIXED = /^sha256:([0-9a-f]{64})$/;
-const HASH = /^[0-9a-f]{64}$/;
-/** Estimated bytes of a hash in the cache, in addition to the text. */
-const ENTRY_BYTES = 300;
-
 /** Returns the hash in a reference, which may be malformed in Apollo's protocol; undefined for any other id. */
 function hashOf({ id, isPersistedQuery }: DocumentReference): string | undefined {
   return isPersistedQuery ? id : PREFIXED.exec(id)?.[1];
-}
-
-/** Returns the SHA-256 hash of a query, as clients compute it. */
-const hashQuery = (query: string): string => createHash('sha256').update(query).digest('hex');
-
-/**
- * Automatic persisted queries of one core: texts by hash, next to the document cache, which has their prepared
- * form. A query is stored if it is valid and has the hash that the client sent.
- */
-class PersistedQueries {
-  readonly #prepare: PrepareText;
-  readonly #store: SharedStore | undefined;
-  readonly #maxCharacters: number;
-  readonly #texts: ReturnType<typeof createDocumentCache<string>>;
-
-  constructor(
-    prepare: PrepareText,
-    store: SharedStore | undefined,
-    limits: { readonly bytes: number; readonly characters: number },
-  ) {
-    this.#prepare = prepare;
-    this.#store = store;
-    this.#maxCharacters = limits.characters;
-    this.#texts = createDocumentCache<string>(limits.bytes);
-  }
-
-  /** Prepares the query with this hash, or verifies and registers the query of the request. */
-  prepare(
-    schema: GraphQLSchema,
-    params: DocumentParams,
-    source: unknown,
-    hash: string,
-  ): MaybePromise<Prepared> {
-    const known = this.#texts.get(schema, hash);
-    if (params.query !== '') return this.#register(schema, params, source, { hash, known });
-    if (known !== undefined) return this.#prepare(schema, params, source, known);
-    const { document } = params;
-    if (this.#store === undefined || !HASH.test(hash)) return notFound(document);
-    return this.#store.get(hash).then((text) => {
-      // Other applications may write to the store.
-      if (text === undefined || text.length > this.#maxCharacters || hashQuery(text) !== hash) {
-        return notFound(document);
-      }
-      return this.#prepareAndKeep(schema, params, source, { hash, text });
-    });
-  }
-
-  #register(
-    schema: GraphQLSchema,
-    params: DocumentParams,
-    source: unknown,
-    { hash, known }: { readonly hash: string; readonly known: string | undefined },
-  ): MaybePromise<Prepared> {
-    const { query } = params;
-    // `prepare` refuses a longer text, so it needs no hash.
-    if (query.length > this.#maxCharacters) return this.#prepare(schema, params, source);
-    if (known !== query && hashQuery(query) !== hash) return hashMismatch();
-    // A query that this process knows is stored again: the store may have lost it.
-    const prepared = this.#prepareAndKeep(schema, params, source, { hash, text: query });
-    return settle(prepared, (settled) => this.#share(settled, hash));
-  }
-
-  #prepareAndKeep(
-    schema: GraphQLSchema,
-    params: DocumentParams,
-    source: unknown,
-    { hash, text }: { readonly hash: string; readonly text: string },
-  ): MaybePromise<Prepared> {
-    const prepared = this.#prepare(schema, params, source, text);
-    return settle(prepared, (settled) => this.#keep(schema, settled, hash));
-  }
-
-  #keep(schema: GraphQLSchema, prepared: Prepared, hash: string): Prepared {
-    if (prepared.kind === 'error') return prepared;
-    // The same string as in the document cache, so there is no second copy of the text.
-    const { source } = prepared;
-    this.#texts.set(schema, hash, source, ENTRY_BYTES + source.length * 2);
-    return prepared;
-  }
-
-  #share(prepared: Prepared, hash: string): Prepared {
-    if (prepared.kind !== 'error') this.#store?.set(hash, prepared.source);
-    return prepared;
-  }
-}
-
-const storeIn = (redis: RedisCommands): PersistedQueryStore => ({
-  async get(key) {
-    const text = await redis.send({ name: 'get', keys: [key] });
-    return isString(text) ? text : undefined;
-  },
-  set: (key, ...args) => redis.send({ name: 'set', keys: [key], args }),
-});
-
-/** A store of several processes that never fails: without the store, every query is unknown. */
-class SharedStore {
-  readonly #settings: PersistedQuerySettings;
-  readonly #store: PersistedQueryStore;
-  readonly #bounded: BoundedStore;
-
-  constructor(
-    store: RedisSource | PersistedQueryStore,
-    settings: PersistedQuerySettings,
-    onError: (error: unknown) => void,
-  ) {
-    this.#store = isRedis(store) ? storeIn(commandsOf(store)) : store;
-    this.#settings = settings;
-    const { timeout } = settings;
-    this.#bounded = new BoundedStore({
-      timeout,
-      late: `no reply within ${timeout} ms`,
-      pausesAfterError: true,
-      report(cause) {
-        const reason = toError(cause).message;
-        const message = `The store of persisted queries failed: ${reason}. Queries count as not found meanwhile`;
-        onError(new Error(message, { cause }));
-      },
-    });
-  }
-
-  /** Returns a stored query; undefined if there is none, or if the store fails or is slow. */
-  async get(hash: string): Promise<string | undefined> {
-    const { prefix } = this.#settings;
-    const found = await this.#bounded.use<unknown>(() => this.#store.get(prefix + hash), undefined);
-    return isString(found) ? found : undefined;
-  }
-
-  /** Stores a query. Does not wait for the store. */
-  set(hash: string, query: string): void {
-    const { prefix, ttl } = this.#settings;
-    void this.#bounded.use<unknown>(() => this.#store.set(prefix + hash, query, 'PX', ttl), undefined);
-  }
 }

@@ -1,6 +1,6 @@
 import type { GraphQLSchema } from 'graphql';
 import type { Caller } from '../../types/caller.ts';
-import type { MaybePromise } from '../../types/connect.ts';
+import type { MaybePromise, OperationTransport } from '../../types/connect.ts';
 import type { ObservedOperation } from '../execution/observed.ts';
 import type {
   CallerAccess,
@@ -9,7 +9,6 @@ import type {
   ExecutionOutcome,
   GraphQLParams,
   IncrementalFormat,
-  OnOperation,
   OperationCall,
   PreparedOperation,
   RequestError,
@@ -48,10 +47,10 @@ export abstract class Call implements OperationCall {
   }
 
   abstract readonly core: GraphQLCore;
+  abstract readonly transport: OperationTransport;
   /** The request or the WebSocket that functions of the application get. */
   abstract readonly source: unknown;
   abstract readonly rootValue: unknown;
-  abstract readonly onOperation: OnOperation | undefined;
   /** The origin of the operation, for reports of unexpected errors. */
   abstract get origin(): ErrorOrigin;
   /** Aborts when the client disconnects or cancels the operation. */
@@ -62,6 +61,9 @@ export abstract class Call implements OperationCall {
   }
   get index(): GraphQLParams['index'] {
     return this.params.index;
+  }
+  get connectionParams(): Readonly<Record<string, unknown>> | undefined {
+    return undefined;
   }
   get exchange(): Exchange | undefined {
     return undefined;
@@ -78,10 +80,13 @@ export abstract class Call implements OperationCall {
   abstract isWanted(): boolean;
 
   /** Returns the caller; called only with the option `caller`. */
-  abstract findCaller(find: FindCaller): MaybePromise<Caller | null>;
+  findCaller(find: FindCaller): MaybePromise<Caller | null> {
+    const { transport, connectionParams } = this;
+    return find(this.source, { transport, connectionParams });
+  }
 
   findSchema(): MaybePromise<GraphQLSchema> {
-    return this.core.schemaFor(this.source, { caller: this.caller });
+    return this.core.schemaFor(this.source, this);
   }
 
   /** Lets a prepared operation wait for earlier ones of the same client. */
@@ -101,7 +106,8 @@ export abstract class Call implements OperationCall {
   }
 
   createContext(): MaybePromise<unknown> {
-    return this.core.contextFor(this.source, { operation: this.params, caller: this.caller });
+    const { transport, params: operation, caller } = this;
+    return this.core.contextFor(this.source, { transport, operation, caller });
   }
 
   /** Hands the operation over to another call: that of the stream in which its results are sent. False if this one goes on. */

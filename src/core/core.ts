@@ -10,20 +10,15 @@ import {
 import { createTimeLimit, type TimeLimit } from '../execution/deadline.ts';
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
 import { hasBatchResolvers } from '../execution/resolve-many.ts';
-import {
-  type EngineSettings,
-  type ErrorOrigin,
-  type OnOperation,
-  withNativePromise,
-} from '../execution/types.ts';
+import { type EngineSettings, type ErrorOrigin, withNativePromise } from '../execution/types.ts';
 import { createHostCheck, type HostCheck } from '../http/routing.ts';
 import type { CursorSettings } from '../live/cursors.ts';
 import { assertSync, type OptionScope } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { settle } from '../options/values.ts';
-import { type CoreDocuments, type CoreParts, createCoreDocuments } from './by-id.ts';
+import { type CoreDocuments, createCoreDocuments } from './by-id.ts';
 import { createFindCaller, type FindCaller } from './caller.ts';
-import type { Prepare } from './documents.ts';
+import type { CoreParts, Prepare } from './documents.ts';
 import { assertIncremental, mayBeIncremental } from './engines.ts';
 import { createErrorFormatter, createErrorMask, errorDetails, type FormatErrors } from './errors.ts';
 import {
@@ -45,7 +40,10 @@ import {
 } from './schema.ts';
 
 /** Returns the context value of a request, a connection or an operation. */
-export type ContextFactory = (source: unknown, details?: Partial<ContextDetails>) => MaybePromise<unknown>;
+export type ContextFactory = (
+  source: unknown,
+  details: Partial<ContextDetails> & Pick<ContextDetails, 'transport'>,
+) => MaybePromise<unknown>;
 
 /**
  * One schema with its settings. HTTP and WebSockets share it and its cache: a document that was prepared for
@@ -77,7 +75,6 @@ export interface GraphQLCore {
    * or WebSocket. `connectionParams` are the connection parameters of a WebSocket.
    */
   readonly contextFor: ContextFactory;
-  readonly onOperation: OnOperation | undefined;
   /** Finds the caller; undefined without the option `caller`. */
   readonly findCaller: FindCaller | undefined;
   /** Whether the caller of each event of a subscription is checked. */
@@ -133,9 +130,7 @@ type ContextFunction = (source: unknown, details: ContextDetails) => unknown;
 export function createContextFactory(context: unknown): ContextFactory {
   if (typeof context !== 'function') return () => context;
   const create = context as ContextFunction;
-  return (source, details) => {
-    const { operation, connectionParams, caller, response } = details ?? {};
-    const transport = details?.transport ?? (connectionParams === undefined ? 'http' : 'websocket');
+  return (source, { transport, operation, connectionParams, caller, response }) => {
     return withNativePromise(create(source, { transport, connectionParams, operation, caller, response }));
   };
 }
@@ -196,13 +191,8 @@ export function createCore(
 const functionsOf = ({
   caller,
   context,
-  onOperation,
   rootValue,
-}: CoreSettings): Pick<
-  GraphQLCore,
-  'onOperation' | 'findCaller' | 'hasContextFunction' | 'contextFor' | 'rootValueFor'
-> => ({
-  onOperation,
+}: CoreSettings): Pick<GraphQLCore, 'findCaller' | 'hasContextFunction' | 'contextFor' | 'rootValueFor'> => ({
   findCaller: caller && createFindCaller(caller),
   hasContextFunction: typeof context === 'function',
   contextFor: createContextFactory(context),
@@ -273,12 +263,12 @@ function createRootValue(rootValue: unknown): GraphQLCore['rootValueFor'] {
 
 /** Whether a function of the options gets the request or WebSocket. */
 function readsSource(
-  { caller, documents, introspection, onOperation, rootValue }: CoreSettings,
+  { caller, documents, introspection, rootValue }: CoreSettings,
   extensions: readonly Extension[],
 ): boolean {
   const { only } = (documents ?? {}) as { readonly only?: unknown };
   return (
-    [caller, rootValue, introspection, only, onOperation].some((each) => typeof each === 'function') ||
+    [caller, rootValue, introspection, only].some((each) => typeof each === 'function') ||
     extensions.some((each) => each.readsSource === true)
   );
 }

@@ -5,7 +5,7 @@ import {
   getOperationAST,
   type OperationDefinitionNode,
 } from 'graphql';
-import type { MaybePromise } from '../../types/connect.ts';
+import type { ErrorDetails, MaybePromise } from '../../types/connect.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
 import { refuse } from '../execution/graphql-error.ts';
 import type {
@@ -25,6 +25,16 @@ import { createOperationFactory } from './engines.ts';
 import type { CoreSettings } from './options.ts';
 import { fitsIntoIteration, yieldToEventLoop } from './turns.ts';
 import { createValidator, type Parsed, type Validated } from './validate.ts';
+
+/** The parts of a core that its documents need. */
+export interface CoreParts {
+  /** The schema, or a function that returns one per request. */
+  readonly schema: unknown;
+  readonly options: CoreSettings;
+  readonly engineSettings: EngineSettings;
+  /** Reports an error outside of operations, with what is known of the operation that caused it. */
+  report(error: unknown, details?: Partial<ErrorDetails>): void;
+}
 
 /** The parameters that select an operation. */
 export type DocumentParams = Pick<GraphQLParams, 'query' | 'operationName' | 'document' | 'onError'>;

@@ -122,9 +122,8 @@ type SchemaChoice = (
 
 /** What is known of a request or WebSocket when its schema is chosen. */
 export interface SchemaOrigin {
+  readonly transport: OperationTransport;
   readonly connectionParams?: Readonly<Record<string, unknown>> | undefined;
-  /** @default by `connectionParams` */
-  readonly transport?: OperationTransport | undefined;
   readonly caller?: Caller | null | undefined;
 }
 

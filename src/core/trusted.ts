@@ -8,8 +8,8 @@ import type { MemoryAccount, PreparedOperation, RequestError } from '../executio
 import { toError } from '../http/reply.ts';
 import { formatValue } from '../options/rules.ts';
 import { getOrCreate, isObject, isString } from '../options/values.ts';
-import type { CoreParts } from './by-id.ts';
 import {
+  type CoreParts,
   createOperationSelector,
   type DocumentParams,
   type LoadedDocument,

@@ -174,8 +174,6 @@ export interface OperationCall extends ExecutionInputs {
   readonly params: GraphQLParams;
   /** The request or the WebSocket that functions of the application get. */
   readonly source: unknown;
-  /** The option `onOperation` of the endpoint. */
-  readonly onOperation: OnOperation | undefined;
   /** What the operations of one batch share; undefined for a single operation. */
   readonly batch: object | undefined;
   /** The operation as the subscribers of `espalier:graphql:operation` see it; undefined without subscribers. */

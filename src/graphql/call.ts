@@ -7,13 +7,7 @@ import { limitExceeded } from '../core/limits.ts';
 import type { DocumentLimitSettings } from '../core/options.ts';
 import { events } from '../diagnostics/events.ts';
 import { ObservedOperation } from '../execution/observed.ts';
-import type {
-  ErrorOrigin,
-  ExecutionOutcome,
-  GraphQLParams,
-  OnOperation,
-  PreparedOperation,
-} from '../execution/types.ts';
+import type { ErrorOrigin, ExecutionOutcome, GraphQLParams, PreparedOperation } from '../execution/types.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isAborted, wasCutOff } from '../http/reply.ts';
 import { caught, settle } from '../options/values.ts';
@@ -54,9 +48,6 @@ export class HttpCall extends Call implements ErrorOrigin {
   get source(): ConnectRequest {
     return this.request;
   }
-  get onOperation(): OnOperation | undefined {
-    return this.#services.core.onOperation;
-  }
   override get exchange(): Exchange {
     return this.#exchange;
   }
@@ -96,7 +87,7 @@ export class HttpCall extends Call implements ErrorOrigin {
   }
 
   /** The operations of a batch have one caller, who is asked for once. */
-  findCaller(find: FindCaller): MaybePromise<Caller | null> {
+  override findCaller(find: FindCaller): MaybePromise<Caller | null> {
     const { exchange } = this;
     exchange.caller ??= {
       found: caught(
@@ -109,7 +100,12 @@ export class HttpCall extends Call implements ErrorOrigin {
 
   override createContext(): MaybePromise<unknown> {
     const { caller, params: operation } = this;
-    return this.core.contextFor(this.request, { operation, caller, response: this.exchange.res });
+    return this.core.contextFor(this.request, {
+      transport: this.transport,
+      operation,
+      caller,
+      response: this.exchange.res,
+    });
   }
 
   override accept(prepared: PreparedOperation): undefined {

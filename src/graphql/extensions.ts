@@ -2,7 +2,7 @@ import type { GraphQLHandler } from '../../types/graphql.ts';
 import { createAuthorization } from '../auth/authorization.ts';
 import { createCache } from '../cache/extension.ts';
 import { createInvalidate } from '../cache/invalidations.ts';
-import { operationHook } from '../core/admission.ts';
+import { createOperationHook } from '../core/admission.ts';
 import type { CreateExtensions } from '../core/extension.ts';
 import { createResultHook } from '../core/on-result.ts';
 import { createCost } from '../cost/cost-check.ts';
@@ -14,6 +14,7 @@ import type { HttpSettings } from './options.ts';
 type ExtensionSettings = Pick<
   HttpSettings,
   | 'auth'
+  | 'onOperation'
   | 'onResult'
   | 'caller'
   | 'cost'
@@ -36,7 +37,7 @@ export const extensionsOf =
   (parts) => [
     createAuthorization(settings, parts),
     createCost(settings, parts),
-    operationHook,
+    createOperationHook(settings),
     createResultHook(settings, parts),
     createUsage(settings.usage),
     createIdempotency(settings, parts),

@@ -203,7 +203,8 @@ export class Connection implements LiveConnection {
     this.pendingChecks = [];
     if (core.findCaller !== undefined)
       this.#caller = await this.#findCaller(core.findCaller, connectionParams);
-    this.#schema = await core.schemaFor(this.#request, { connectionParams, caller: this.#caller });
+    const origin = { transport: 'websocket', connectionParams, caller: this.#caller } as const;
+    this.#schema = await core.schemaFor(this.#request, origin);
     core.onSocket(this.websocket, connectionParams);
     await this.#context.create(connectionParams, this.#caller);
     const request = this.#request;
@@ -517,11 +518,15 @@ class SocketOperation extends LiveOperation implements Envelope {
   get id(): unknown {
     return JSON.parse(this.key);
   }
-  get connectionParams(): Readonly<Record<string, unknown>> {
+  override get connectionParams(): Readonly<Record<string, unknown>> {
     return this.client.connectionParams;
   }
 
-  findCaller(): Caller | null {
+  get transport(): 'websocket' {
+    return 'websocket';
+  }
+
+  override findCaller(): Caller | null {
     return this.client.caller ?? null;
   }
 
@@ -655,7 +660,11 @@ class ConnectionContext {
 
   async create(params: Params, caller: Caller | null | undefined): Promise<void> {
     this.#params = params;
-    const created = await this.#policy.create(this.#websocket, { connectionParams: params, caller });
+    const created = await this.#policy.create(this.#websocket, {
+      transport: 'websocket',
+      connectionParams: params,
+      caller,
+    });
     this.#value = withParams(created, params);
   }
 
@@ -671,7 +680,7 @@ class ConnectionContext {
   forOperation(operation: SharedOperation, caller: Caller | null | undefined): MaybePromise<unknown> {
     const { create, perOperation } = this.#policy;
     if (!perOperation) return this.#value;
-    const details = { operation, connectionParams: this.#params, caller };
+    const details = { transport: 'websocket', operation, connectionParams: this.#params, caller } as const;
     return settle(create(this.#websocket, details), (value) => this.#complete(value));
   }
 

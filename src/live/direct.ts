@@ -120,6 +120,9 @@ class DirectOperation extends LiveOperation {
   override get acceptsStreams(): boolean {
     return false;
   }
+  get transport(): 'direct' {
+    return 'direct';
+  }
   get rootValue(): unknown {
     return this.core.rootValueFor(this.source);
   }
@@ -157,18 +160,14 @@ class DirectOperation extends LiveOperation {
     });
   }
 
-  findCaller(find: FindCaller): MaybePromise<Caller | null> {
+  override findCaller(find: FindCaller): MaybePromise<Caller | null> {
     const { caller } = this.#request;
-    return caller === undefined
-      ? find(this.source, { transport: 'direct', connectionParams: undefined })
-      : caller;
+    return caller === undefined ? super.findCaller(find) : caller;
   }
 
   override createContext(): MaybePromise<unknown> {
     const { context } = this.#request;
-    if (context !== undefined) return context;
-    const { params: operation, caller } = this;
-    return this.core.contextFor(this.source, { operation, caller, transport: 'direct' });
+    return context === undefined ? super.createContext() : context;
   }
 
   /** There is one result: deferred parts are in it. */

@@ -3,7 +3,6 @@ import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { StreamConnection } from '../../types/subscriptions.ts';
-import type { FindCaller } from '../core/caller.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import type { ObservedOperation } from '../execution/observed.ts';
 import type { ErrorOrigin, GraphQLParams, PreparedOperation } from '../execution/types.ts';
@@ -200,16 +199,15 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
     if (settings.contextPer !== 'event' || !isFresh) return undefined;
     return () => this.#freshContext();
   }
-  /** The caller of an event stream is that of its request, which is asked again for each event. */
-  findCaller(find: FindCaller): MaybePromise<Caller | null> {
-    return find(this.#request, { transport: 'http', connectionParams: undefined });
+  get transport(): 'http' {
+    return 'http';
   }
 
   #freshContext(): MaybePromise<EventContext> {
-    const { core, params: operation } = this;
+    const { core, params: operation, transport } = this;
     return settle(core.findCaller && this.findCaller(core.findCaller), (caller) =>
       // The function gets the request, as before the first event.
-      settle(core.contextFor(this.#request, { operation, caller }), (contextValue) => ({
+      settle(core.contextFor(this.#request, { transport, operation, caller }), (contextValue) => ({
         contextValue,
         caller,
       })),

@@ -11,7 +11,6 @@ import type {
   ExecutionInputs,
   ExecutionOutcome,
   GraphQLParams,
-  OnOperation,
   PreparedOperation,
   RemainingResults,
 } from '../execution/types.ts';
@@ -87,9 +86,6 @@ export abstract class LiveOperation extends Call implements EventConsumer {
 
   get core(): GraphQLCore {
     return this.services.core;
-  }
-  get onOperation(): OnOperation | undefined {
-    return this.services.core.onOperation;
   }
   get inputs(): ExecutionInputs {
     return this;

@@ -1,21 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import type { GraphQLSchema } from 'graphql';
-import type { Caller } from '../../types/caller.ts';
-import type { MaybePromise } from '../../types/connect.ts';
 import { Call } from '../core/call.ts';
-import type { FindCaller } from '../core/caller.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { refusalOf } from '../core/errors.ts';
 import { run } from '../core/run.ts';
 import { events } from '../diagnostics/events.ts';
 import { ObservedOperation } from '../execution/observed.ts';
-import type {
-  ErrorOrigin,
-  ExecutionOutcome,
-  GraphQLParams,
-  OnOperation,
-  RequestError,
-} from '../execution/types.ts';
+import type { ErrorOrigin, ExecutionOutcome, GraphQLParams, RequestError } from '../execution/types.ts';
 import type { OperationTool } from './tools.ts';
 
 /** The response of GraphQL to a call, and the error that refused it. */
@@ -83,9 +73,6 @@ class ToolCall extends Call implements ErrorOrigin {
   get source(): IncomingMessage {
     return this.request;
   }
-  get onOperation(): OnOperation | undefined {
-    return this.core.onOperation;
-  }
   get origin(): ErrorOrigin {
     return this;
   }
@@ -98,19 +85,6 @@ class ToolCall extends Call implements ErrorOrigin {
 
   isWanted(): boolean {
     return !this.#signal.aborted;
-  }
-
-  findCaller(find: FindCaller): MaybePromise<Caller | null> {
-    return find(this.request, { transport: this.transport, connectionParams: undefined });
-  }
-
-  override findSchema(): MaybePromise<GraphQLSchema> {
-    return this.core.schemaFor(this.request, this);
-  }
-
-  override createContext(): MaybePromise<unknown> {
-    const { params: operation, transport, caller } = this;
-    return this.core.contextFor(this.request, { operation, transport, caller });
   }
 
   override start(): void {
