@@ -1,9 +1,9 @@
-import type { MaybePromise } from '../../types/connect.ts';
 import type { ResultAdditions, ResultDetails } from '../../types/operation.ts';
 import { inTime } from '../execution/deadline.ts';
 import {
   type ExecutionInputs,
   type ExecutionOutcome,
+  type OnResult,
   type PreparedOperation,
   withNativePromise,
 } from '../execution/types.ts';
@@ -13,8 +13,6 @@ import { caught, isObject, settle } from '../options/values.ts';
 import { withExtensions } from './admission.ts';
 import { isPublicError } from './errors.ts';
 import type { Extension, ExtensionParts } from './extension.ts';
-
-export type OnResult = (details: ResultDetails<unknown>) => MaybePromise<ResultAdditions>;
 
 /** Creates the extension of the option `onResult`, which sees the results of queries and mutations before they are sent. */
 export function createResultHook(

@@ -5,7 +5,7 @@ import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import type { OnError } from '../diagnostics/logging.ts';
 import { timeoutRule } from '../execution/deadline.ts';
 import { V17 } from '../execution/graphql-version.ts';
-import type { IncrementalFormat, OnOperation } from '../execution/types.ts';
+import type { IncrementalFormat, OnOperation, OnResult } from '../execution/types.ts';
 import type { CursorSettings } from '../live/cursors.ts';
 import {
   type Accepts,
@@ -27,7 +27,6 @@ import {
 } from '../options/rules.ts';
 import { isBoolean, isFunction, isPositive, isString } from '../options/values.ts';
 import { DEFAULT_ENGINE } from './default-engine.ts';
-import type { OnResult } from './on-result.ts';
 
 /** The errors after which validation and coercion stop; all errors of resolvers are reported. */
 export const MAX_ERRORS = 10;

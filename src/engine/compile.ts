@@ -29,35 +29,12 @@ import {
 import { V17 } from '../execution/graphql-version.ts';
 import { watchLoads } from '../execution/n-plus-one.ts';
 import { batchResolverOf } from '../execution/resolve-many.ts';
-import type { EngineSettings, ErrorMode, MemoryAccount, ValidatedOperation } from '../execution/types.ts';
+import type { EngineSettings, MemoryAccount, ValidatedOperation } from '../execution/types.ts';
 import { compilePosition } from './complete.ts';
-import type { Execution, FieldPlan, FieldRun, ObjectRun, Resolver } from './execution.ts';
+import type { Execution, FieldPlan, FieldRun, ObjectRun, Program, Resolver } from './execution.ts';
 import { leafPropertyField, propertyField, refusedField, resolverField, runFields } from './fields.ts';
 import { compileArguments } from './input.ts';
 import { type BufferPool, createBufferPool, StaticText, writeStatic } from './json.ts';
-
-/** One operation of one document, with the data that its compilation and execution need. */
-export interface Program {
-  readonly schema: GraphQLSchema;
-  /** The schema that introspection shows. */
-  readonly visible: GraphQLSchema;
-  readonly operation: OperationDefinitionNode;
-  readonly errorMode: ErrorMode;
-  readonly rootType: GraphQLObjectType;
-  readonly fragments: Readonly<Record<string, FragmentDefinitionNode>>;
-  /** The `fieldResolver` option; undefined for graphql-js's default. */
-  readonly fieldResolver: GraphQLFieldResolver<unknown, unknown> | undefined;
-  /** The `typeResolver` option; undefined for graphql-js's default. */
-  readonly typeResolver: GraphQLTypeResolver<unknown, unknown> | undefined;
-  readonly settings: EngineSettings;
-  /** Whether the caller is checked: the program is for callers who may not see everything that the operation selects. */
-  readonly isRestricted: boolean;
-  readonly pool: BufferPool;
-  /** The size of the last response, which decides the size of the next working buffer. */
-  expectedBytes: number;
-  /** The last result of a subscription, if it is short. */
-  lastEvent: Buffer | undefined;
-}
 
 type Pools = WeakMap<EngineSettings, BufferPool>;
 

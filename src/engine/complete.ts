@@ -16,7 +16,7 @@ import {
 import { V17 } from '../execution/graphql-version.ts';
 import { type ErrorMode, isThenable } from '../execution/types.ts';
 import { stepOf } from '../options/rules.ts';
-import type { Compiler, Program } from './compile.ts';
+import type { Compiler } from './compile.ts';
 import { assertRuntimeType, notIterable, wrongTypeError } from './completion-errors.ts';
 import {
   addError,
@@ -34,6 +34,7 @@ import {
   itemPath,
   Pending,
   type Position,
+  type Program,
   type Shape,
   toFieldError,
 } from './execution.ts';

@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import { V17 } from '../execution/graphql-version.ts';
 import type { ExecutionInputs, ExecutionOutcome } from '../execution/types.ts';
-import { Compiler, type Program, type RootFields, type SharedPlans } from './compile.ts';
+import { Compiler, type RootFields, type SharedPlans } from './compile.ts';
 import {
   abortExecution,
   addError,
@@ -12,6 +12,7 @@ import {
   type FieldError,
   type FieldRun,
   Pending,
+  type Program,
   toFieldError,
 } from './execution.ts';
 import { runFields } from './fields.ts';

@@ -1,18 +1,29 @@
 import type {
   FieldNode,
+  FragmentDefinitionNode,
   GraphQLField,
+  GraphQLFieldResolver,
   GraphQLObjectType,
   GraphQLOutputType,
   GraphQLResolveInfo,
+  GraphQLSchema,
+  GraphQLTypeResolver,
+  OperationDefinitionNode,
   ResponsePath,
   SourceLocation,
 } from 'graphql';
 import * as graphql from 'graphql';
 import { V17 } from '../execution/graphql-version.ts';
 import type { LoadWatch } from '../execution/n-plus-one.ts';
-import { type Caching, type ExecutionInputs, type ExecutionOutcome, isThenable } from '../execution/types.ts';
+import {
+  type Caching,
+  type EngineSettings,
+  type ErrorMode,
+  type ExecutionInputs,
+  type ExecutionOutcome,
+  isThenable,
+} from '../execution/types.ts';
 import type { UnusedValues } from '../execution/unused-values.ts';
-import type { Program } from './compile.ts';
 import {
   type BufferPool,
   type PooledBuffer,
@@ -23,6 +34,29 @@ import {
   withViews,
 } from './json.ts';
 import type { Found } from './payloads.ts';
+
+/** One operation of one document, with the data that its compilation and execution need. */
+export interface Program {
+  readonly schema: GraphQLSchema;
+  /** The schema that introspection shows. */
+  readonly visible: GraphQLSchema;
+  readonly operation: OperationDefinitionNode;
+  readonly errorMode: ErrorMode;
+  readonly rootType: GraphQLObjectType;
+  readonly fragments: Readonly<Record<string, FragmentDefinitionNode>>;
+  /** The `fieldResolver` option; undefined for graphql-js's default. */
+  readonly fieldResolver: GraphQLFieldResolver<unknown, unknown> | undefined;
+  /** The `typeResolver` option; undefined for graphql-js's default. */
+  readonly typeResolver: GraphQLTypeResolver<unknown, unknown> | undefined;
+  readonly settings: EngineSettings;
+  /** Whether the caller is checked: the program is for callers who may not see everything that the operation selects. */
+  readonly isRestricted: boolean;
+  readonly pool: BufferPool;
+  /** The size of the last response, which decides the size of the next working buffer. */
+  expectedBytes: number;
+  /** The last result of a subscription, if it is short. */
+  lastEvent: Buffer | undefined;
+}
 
 export const WAITING = 0;
 /** A child has failed and its error is propagating. */

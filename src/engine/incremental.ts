@@ -23,13 +23,12 @@ import {
   type CollectContext,
   Compiler,
   isIncluded,
-  type Program,
   programOfParts,
   type RootFields,
   type SharedPlans,
 } from './compile.ts';
 import { compileRoot, type ProgramRun } from './execute.ts';
-import type { Execution, FieldRun, ObjectRun } from './execution.ts';
+import type { Execution, FieldRun, ObjectRun, Program } from './execution.ts';
 import { runFields } from './fields.ts';
 import { textOfFieldErrors } from './outcome.ts';
 import {

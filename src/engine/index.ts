@@ -28,15 +28,9 @@ import {
   type MemoryAccount,
   type ValidatedOperation,
 } from '../execution/types.ts';
-import {
-  CompiledMemory,
-  createProgram,
-  KnownResolvers,
-  type Program,
-  SharedFields,
-  type SharedPlans,
-} from './compile.ts';
+import { CompiledMemory, createProgram, KnownResolvers, SharedFields, type SharedPlans } from './compile.ts';
 import { compileProgram, type ProgramRun } from './execute.ts';
+import type { Program } from './execution.ts';
 import { compileIncrementally } from './incremental.ts';
 import {
   type CoercedVariables,

@@ -1,7 +1,6 @@
 import type { DirectiveNode, ResponsePath } from 'graphql';
 import type { ExecutionInputs, IncrementalFormat, RemainingResults } from '../execution/types.ts';
 import { UnusedValues } from '../execution/unused-values.ts';
-import type { Program } from './compile.ts';
 import {
   type AbortScope,
   abortExecution,
@@ -13,6 +12,7 @@ import {
   keysOf,
   type ObjectRun,
   Pending,
+  type Program,
   releaseExecution,
   toFieldError,
 } from './execution.ts';

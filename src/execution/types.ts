@@ -15,7 +15,12 @@ import type { CacheControl, CacheHint, CachePolicy } from '../../types/caching.t
 import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ErrorDetails } from '../../types/graphql.ts';
-import type { OperationDecision, OperationDetails } from '../../types/operation.ts';
+import type {
+  OperationDecision,
+  OperationDetails,
+  ResultAdditions,
+  ResultDetails,
+} from '../../types/operation.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isThenable } from '../options/values.ts';
 import type { TimeLimit } from './deadline.ts';
@@ -193,6 +198,8 @@ interface CallClient {
 }
 
 export type OnOperation = (operation: OperationDetails<unknown>) => MaybePromise<OperationDecision>;
+
+export type OnResult = (result: ResultDetails<unknown>) => MaybePromise<ResultAdditions>;
 
 /** What the caller of an execution may see. Only callers with equal keys may get the same result. */
 export interface CallerAccess {

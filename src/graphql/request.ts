@@ -16,7 +16,6 @@ import { isObject, settle } from '../options/values.ts';
 import { receiveUploads, resolveUploadOptions } from '../uploads/receive.ts';
 import type { Csrf } from './csrf.ts';
 import type { HttpSettings } from './options.ts';
-import type { Streaming } from './streaming.ts';
 
 /** The request that an error belongs to. */
 export const originOf = ({ req, operationName }: Pick<Exchange, 'req' | 'operationName'>): ErrorOrigin => ({
@@ -38,7 +37,7 @@ export function createRequestCheck(
   core: GraphQLCore,
   { methods, compression }: Pick<HttpSettings, 'methods' | 'compression'>,
   csrf: Csrf,
-  streaming: Streaming,
+  streaming: { accepts(req: IncomingMessage): boolean },
 ): (exchange: Exchange) => void {
   const allowed = new Set<string | undefined>(methods);
   const allow = methods.join(', ');
