@@ -52,24 +52,24 @@ export class Access implements CallerAccess {
   }
 
   /** Whether something that the operation selects has a requirement. */
-  get isLimited(): boolean {
+  get hasConditions(): boolean {
     return this.#conditions.length > 0;
   }
 
   /** Whether the caller may see everything that the operation selects. */
-  get isComplete(): boolean {
+  get isUnrestricted(): boolean {
     return this.#denied.length === 0;
   }
 
   /** What the caller has of the scopes and policies that matter to the operation; empty if none matters. */
   get key(): string {
-    this.#key ??= this.isLimited ? keyOf(this.#caller, this.#conditions) : '';
+    this.#key ??= this.hasConditions ? keyOf(this.#caller, this.#conditions) : '';
     return this.#key;
   }
 
   /** Like `key`, for stored results: in a later version of the schema, a field may require something else. */
   get storedKey(): string {
-    return this.isLimited ? `${this.#schema?.schemaId} ${this.key}` : '';
+    return this.hasConditions ? `${this.#schema?.schemaId} ${this.key}` : '';
   }
 
   denies(conditions: readonly Condition[]): boolean {

@@ -161,7 +161,7 @@ function authorize(
     settle(policiesOf(settings, names, source, details), (policies) => {
       const access = new Access({ scopes, policies }, possible, requirement);
       inputs.access = access;
-      if (access.isComplete) return undefined;
+      if (access.isUnrestricted) return undefined;
       // In mode 'null' there is no event whose field could be null.
       const refuses = settings.mode === 'reject' || prepared.operation.operation === 'subscription';
       const refused = demands.filter(
@@ -232,7 +232,7 @@ function secured(
   return (inputs, next) => {
     const access = accessOf(inputs);
     if (access === undefined) throw new TypeError('An operation was executed without its caller');
-    if (!rejects || access.isComplete) return next(inputs);
+    if (!rejects || access.isUnrestricted) return next(inputs);
     return settle(next(inputs), (outcome) => {
       if (!access.hasRefused) return outcome;
       outcome.release?.();
@@ -254,7 +254,7 @@ function refusal(
 
 /** The checks of fields and values, which depend on the schema alone. */
 const guards: Guards = {
-  appliesTo: ({ access }) => access?.isComplete !== true,
+  appliesTo: ({ access }) => access?.isUnrestricted !== true,
   fieldGuard(schema, parentType, field) {
     if (parentType.getFields()[field.name] !== field) return undefined;
     const requirements = requirementsOf(schema);
@@ -264,7 +264,7 @@ const guards: Guards = {
     if (conditions.length === 0 && !hasInputs) return undefined;
     return (inputs, node, operation) => {
       const error = check(inputs, conditions, coordinate);
-      if (error !== undefined || !hasInputs || inputs.access?.isComplete === true) return error;
+      if (error !== undefined || !hasInputs || inputs.access?.isUnrestricted === true) return error;
       const given = withDefaults({ operation }, inputs.variableValues);
       return check(inputs, argumentConditions(requirements, field, node, given), coordinate);
     };

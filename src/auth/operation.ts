@@ -80,7 +80,7 @@ export class OperationRequirement {
     this.#operation = operation;
     this.#schema = requirementsOf(operation.schema);
     this.#variables = conditionsOf(operation.operation, operation.document, CONDITIONS);
-    account.charge(BYTES_PER_FIELD * (operation.cost?.fields ?? 1));
+    account.charge(BYTES_PER_FIELD * (operation.size?.fields ?? 1));
     // Without variables it is complete now.
     this.#variant({});
   }

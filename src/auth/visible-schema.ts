@@ -44,7 +44,7 @@ export function visiblePart(
 ): GraphQLSchema {
   const caller = { scopes: scopes === null ? undefined : new Set(scopes), policies: new Set(policies) };
   const visibility = new Visibility(schema, caller);
-  return visibility.isComplete ? schema : visibility.createSchema();
+  return visibility.isUnrestricted ? schema : visibility.createSchema();
 }
 
 type FieldMap = GraphQLFieldConfigMap<unknown, unknown>;
@@ -76,7 +76,7 @@ class Visibility {
     }
   }
 
-  get isComplete(): boolean {
+  get isUnrestricted(): boolean {
     return this.#hidden.size === 0;
   }
 

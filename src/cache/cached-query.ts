@@ -22,7 +22,7 @@ import { createSchemaId, createTargetKey, declaredVariants, KeyPlan } from './ke
 import type { ResponseCacheSettings } from './options.ts';
 import { type OperationPolicy, UNCACHEABLE } from './policy.ts';
 import { ResponseCache, type StoredResult } from './response-cache.ts';
-import type { GuardedStore } from './store.ts';
+import type { FailsafeStore } from './store.ts';
 
 /** The options that caching depends on. */
 export interface CacheOptions {
@@ -50,7 +50,7 @@ export class CachedQueries {
 
   constructor(
     settings: ResponseCacheSettings,
-    store: GuardedStore,
+    store: FailsafeStore,
     { options, parts, vary = [] }: CacheParts,
   ) {
     this.#cache = new ResponseCache(store, settings);
@@ -65,7 +65,7 @@ export class CachedQueries {
     const { call, exchange } = query;
     const caching = withOptionTags(this.#services.settings, call.caching, query);
     // For the headers, also if the result is not stored.
-    if (exchange.batchCost === undefined) exchange.caching = caching;
+    if (exchange.batchSize === undefined) exchange.caching = caching;
     const place = this.#placeOf(query);
     if (place === undefined) return query.next();
     return this.#cache.run(new CacheableQuery(this.#services, place, query, caching));
@@ -221,8 +221,8 @@ export class CacheableQuery implements CachePlace {
 
   /** The coding in which the client prefers the result, if it can be sent without a change. */
   get coding(): Coding | undefined {
-    const { batchCost, accepted, isExtended } = this.#exchange;
-    if (batchCost !== undefined || accepted.type === undefined || isExtended) return undefined;
+    const { batchSize, accepted, isExtended } = this.#exchange;
+    if (batchSize !== undefined || accepted.type === undefined || isExtended) return undefined;
     return this.#services.compression?.preferred(this.#exchange);
   }
 
@@ -264,7 +264,7 @@ export class CacheableQuery implements CachePlace {
 
   /** Uses a stored result for the response, whose headers then have its age. */
   use(stored: StoredResult): StoredResult {
-    if (this.#exchange.batchCost === undefined) this.#exchange.caching = stored;
+    if (this.#exchange.batchSize === undefined) this.#exchange.caching = stored;
     return stored;
   }
 

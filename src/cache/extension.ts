@@ -18,7 +18,7 @@ import { SchemaHints } from './hints.ts';
 import { createInvalidate } from './invalidations.ts';
 import { createCacheStore, resolveCacheControl, resolveResponseCache } from './options.ts';
 import { checkAnnotations, fieldCaching, OperationPolicy } from './policy.ts';
-import type { GuardedStore } from './store.ts';
+import type { FailsafeStore } from './store.ts';
 
 /**
  * Creates the extension of the options `httpCache` and `responseCache`.
@@ -66,9 +66,9 @@ const aroundQuery =
     const { exchange } = call;
     if (exchange === undefined) return next();
     call.caching = policy.start(call.variableValues, undefined);
-    exchange.isRestricted = call.access?.isLimited === true;
+    exchange.isRestricted = call.access?.hasConditions === true;
     // A batch is a list of results with different policies.
-    if (exchange.batchCost === undefined) exchange.caching = call.caching;
+    if (exchange.batchSize === undefined) exchange.caching = call.caching;
     return queries === undefined ? next() : queries.execute({ call, prepared, policy, exchange, next });
   };
 
@@ -90,7 +90,7 @@ const withTags =
 
 /** Removes the stored results of the tags of an event before its result is sent. */
 const aroundEvent =
-  (policy: OperationPolicy, store: GuardedStore): Around =>
+  (policy: OperationPolicy, store: FailsafeStore): Around =>
   (inputs, _prepared, next) => {
     const caching = policy.start(inputs.variableValues, store);
     inputs.caching = caching;
@@ -102,7 +102,7 @@ const aroundEvent =
  * A mutation with invalid variables was not executed.
  */
 const aroundMutation =
-  (policy: OperationPolicy, store: GuardedStore): Around =>
+  (policy: OperationPolicy, store: FailsafeStore): Around =>
   (call, _prepared, next) => {
     // A resolver that has begun changes data also after an abort, and the tags of its result would not be known.
     call.outlivesClient = true;

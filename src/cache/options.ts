@@ -17,7 +17,7 @@ import {
 } from '../options/rules.ts';
 import { CACHE_OPTIONS, CACHING_OPTIONS } from '../options/scopes.ts';
 import { isPubSub, isStore } from './invalidations.ts';
-import { byteStores, createProcessStore, GuardedStore } from './store.ts';
+import { byteStores, createProcessStore, FailsafeStore } from './store.ts';
 
 type RequestFunction = (request: unknown, context: unknown) => unknown;
 
@@ -74,11 +74,11 @@ export function resolveResponseCache(given: unknown): ResponseCacheSettings | un
 }
 
 /** Creates the store of a handler. A slow or unavailable store never fails or delays a request. */
-export function createCacheStore({ store, maxBytes, pubsub }: ResponseCacheSettings): GuardedStore {
+export function createCacheStore({ store, maxBytes, pubsub }: ResponseCacheSettings): FailsafeStore {
   const report = createWarningLog({ owner: 'graphqlHTTP', type: 'CacheWarning', code: 'ESPALIER_CACHE' });
   const used = store ?? createProcessStore(maxBytes, pubsub);
   const keepsBytes = store === undefined || byteStores.has(store);
-  return new GuardedStore(used, (error) => report(toError(error)), keepsBytes);
+  return new FailsafeStore(used, (error) => report(toError(error)), keepsBytes);
 }
 
 /** The option `httpCache` after checks, with defaults filled in. */

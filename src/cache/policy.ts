@@ -22,7 +22,7 @@ import {
   MAX_VARIANTS,
   variantKey,
 } from '../execution/document.ts';
-import { unattributedCalls } from '../execution/guard.ts';
+import { unattributedCalls } from '../execution/safe-execution.ts';
 import type {
   Caching,
   ExecutionCaching,
@@ -49,7 +49,7 @@ import {
 } from './hints.ts';
 import { ALL_TAGS } from './invalidations.ts';
 import { hasTags, OperationTags, objectTagsOf } from './operation-tags.ts';
-import type { GuardedStore } from './store.ts';
+import type { FailsafeStore } from './store.ts';
 
 /** @throws TypeError (code `ERR_OPTION`) for a wrong `@cacheControl` or `@cacheTag` in the schema. */
 export function checkAnnotations(schema: GraphQLSchema): void {
@@ -124,7 +124,7 @@ export class OperationPolicy {
   }
 
   /** Begins the policy of one execution. `store` has the results that a mutation or an event invalidates. */
-  start(variables: Record<string, unknown> | undefined, store: GuardedStore | undefined): ExecutionCaching {
+  start(variables: Record<string, unknown> | undefined, store: FailsafeStore | undefined): ExecutionCaching {
     return new ExecutionPolicy(this, variables, store);
   }
 
@@ -192,7 +192,7 @@ class ExecutionPolicy implements ExecutionCaching {
   #lastTags: ObjectTags | undefined;
   /** An object has no value for one of its tags. */
   #lacksTag = false;
-  readonly #store: GuardedStore | undefined;
+  readonly #store: FailsafeStore | undefined;
   /** Undefined unless the engine has to report fields. */
   #hasFields: boolean | undefined;
   readonly #unattributed = unattributedCalls();
@@ -200,7 +200,7 @@ class ExecutionPolicy implements ExecutionCaching {
   constructor(
     operation: OperationPolicy,
     variables: Record<string, unknown> | undefined,
-    store: GuardedStore | undefined,
+    store: FailsafeStore | undefined,
   ) {
     this.#operation = operation;
     this.#variables = variables;

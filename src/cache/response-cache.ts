@@ -13,17 +13,17 @@ import type { CacheableQuery } from './cached-query.ts';
 import { MAX_TAGS } from './invalidations.ts';
 import { copyOf, ownedBody } from './memory-store.ts';
 import type { ResponseCacheSettings } from './options.ts';
-import type { EncodedEntry, GuardedStore } from './store.ts';
+import type { EncodedEntry, FailsafeStore } from './store.ts';
 
 /** Stores results of queries and sends them without an execution. */
 export class ResponseCache {
-  readonly #store: GuardedStore;
+  readonly #store: FailsafeStore;
   readonly #settings: ResponseCacheSettings;
   readonly #flights = new Flights();
   /** The executions in the background that replace expired results. One that never ends counts for a limited time. */
   readonly #revalidations = new Flights();
 
-  constructor(store: GuardedStore, settings: ResponseCacheSettings) {
+  constructor(store: FailsafeStore, settings: ResponseCacheSettings) {
     this.#store = store;
     this.#settings = settings;
   }

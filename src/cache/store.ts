@@ -24,7 +24,7 @@ const SLOW = `the store did not reply within ${STORE_MILLISECONDS} ms; requests 
 const UNAVAILABLE: CacheLookup = { entry: undefined, version: undefined };
 
 /** The store of a response cache. While it is unavailable, requests are executed. */
-export class GuardedStore {
+export class FailsafeStore {
   /** Whether the store keeps any bytes: those of applications have to keep text only. */
   readonly keepsBytes: boolean;
   readonly #store: CacheStore;

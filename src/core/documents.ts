@@ -23,7 +23,7 @@ import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { getOrCreate } from '../options/values.ts';
 import { createOperationFactory } from './engines.ts';
 import type { CoreSettings } from './options.ts';
-import { fitsIntoIteration, yieldToEventLoop } from './turns.ts';
+import { fitsThisTurn, yieldToEventLoop } from './turns.ts';
 import { createValidator, type Parsed, type Validated } from './validate.ts';
 
 /** The parts of a core that its documents need. */
@@ -154,7 +154,7 @@ export function createPrepare(
   const prepare: PrepareText = (schema, params, source, query = params.query) => {
     let entry = valid.get(schema, query) ?? refused.get(schema, query);
     if (entry === undefined) {
-      if (isLongDocument(query) || !fitsIntoIteration(query.length)) {
+      if (isLongDocument(query) || !fitsThisTurn(query.length)) {
         return prepareInTurns(schema, params, source, query);
       }
       entry = validateAndStore(schema, query, validator.parse(query));
@@ -363,7 +363,7 @@ export function createOperationSelector(
 
 function findOperation(
   given: GraphQLSchema,
-  { source, document, cost }: LoadedDocument,
+  { source, document, size }: LoadedDocument,
   operationName: string | undefined,
 ): ValidatedOperation | RequestError {
   const operation = getOperationAST(document, operationName);
@@ -372,7 +372,7 @@ function findOperation(
     if (given.getRootType(operation.operation) == null) return noRootType(operation);
     const schema = executingSchema(given, operation.operation);
     const visible = schema === given ? undefined : given;
-    return { kind: 'operation', schema, visible, source, document, operation, cost };
+    return { kind: 'operation', schema, visible, source, document, operation, size };
   }
   const message =
     operationName === undefined

@@ -26,8 +26,8 @@ import { byOption } from '../options/rules.ts';
 import { getOrCreate } from '../options/values.ts';
 import type { DocumentLimitSettings } from './options.ts';
 
-/** The cost of one operation; a fragment counts at each spread. */
-export interface Cost {
+/** The size of one operation; a fragment counts at each spread. */
+export interface DocumentSize {
   fields: number;
   /** Fields, spreads and inline fragments. Validation visits each of them. */
   selections: number;
@@ -63,12 +63,12 @@ export const maxCharacters = ({ tokens }: DocumentLimitSettings): number => Math
 
 /**
  * Measures the operations of a parsed document before validation, which can take very long for a malicious document. Returns the
- * highest cost of any operation. Each fragment is measured once, so the walk is linear where the cost is exponential.
+ * highest size of any operation. Each fragment is measured once, so the walk is linear where the size is exponential.
  *
  * @throws GraphQLError that names the limit.
  */
-export function measure(document: DocumentNode, limits: DocumentLimitSettings): Cost {
-  const max: Cost = {
+export function measure(document: DocumentNode, limits: DocumentLimitSettings): DocumentSize {
+  const max: DocumentSize = {
     ...limits,
     introspection: MAX_INTROSPECTION_DEPTH,
     introspectionAliases: MAX_INTROSPECTION_ALIASES,
@@ -76,7 +76,7 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
     nesting: Math.min(limits.depth * NESTING_PER_DEPTH, MAX_NESTING),
   };
   const meter = createMeter(document, max.nesting);
-  const highest = zeroCost();
+  const highest = emptySize();
   const count = (kind: string): number => document.definitions.filter((node) => node.kind === kind).length;
   const maxFragments = Math.floor(limits.tokens / TOKENS_PER_FRAGMENT);
   if (count('FragmentDefinition') > maxFragments) {
@@ -87,13 +87,13 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
   }
   for (const definition of document.definitions) {
     if (definition.kind !== 'OperationDefinition' && definition.kind !== 'FragmentDefinition') continue;
-    const cost = meter.costOf(definition.selectionSet, 1);
-    countDirectives(cost, definition.directives, max.nesting);
-    if (definition.kind === 'FragmentDefinition') cost.rootFields = 0;
-    else countVariables(cost, definition.variableDefinitions, max.nesting);
-    for (const name of Object.keys(highest) as (keyof Cost)[]) {
-      if (cost[name] > max[name]) throw limitExceeded(name, max[name]);
-      highest[name] = Math.max(highest[name], cost[name]);
+    const size = meter.sizeOf(definition.selectionSet, 1);
+    countDirectives(size, definition.directives, max.nesting);
+    if (definition.kind === 'FragmentDefinition') size.rootFields = 0;
+    else countVariables(size, definition.variableDefinitions, max.nesting);
+    for (const name of Object.keys(highest) as (keyof DocumentSize)[]) {
+      if (size[name] > max[name]) throw limitExceeded(name, max[name]);
+      highest[name] = Math.max(highest[name], size[name]);
     }
   }
   // Checked last, since the limit of fields bounds the work of this check.
@@ -104,7 +104,7 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
   return highest;
 }
 
-const zeroCost = (): Cost => ({
+const emptySize = (): DocumentSize => ({
   fields: 0,
   selections: 0,
   rootFields: 0,
@@ -116,41 +116,41 @@ const zeroCost = (): Cost => ({
   nesting: 0,
 });
 
-/** The cost of a fragment that is being measured: a cycle of fragments ends here. */
-const OPEN: Cost = zeroCost();
+/** The size of a fragment that is being measured: a cycle of fragments ends here. */
+const OPEN: DocumentSize = emptySize();
 
 /** Creates the functions that measure the selection sets of one document; `level` bounds their recursion. */
 function createMeter(document: DocumentNode, maxNesting: number) {
   const definitions = fragmentsOf(document);
-  const fragments = new Map<string, Cost>();
+  const fragments = new Map<string, DocumentSize>();
   let isCyclic = false;
 
-  function costOf(set: SelectionSetNode, level: number): Cost {
+  function sizeOf(set: SelectionSetNode, level: number): DocumentSize {
     if (level > maxNesting) throw limitExceeded('nesting', maxNesting);
-    const cost = zeroCost();
+    const size = emptySize();
     for (const selection of set.selections) {
-      cost.selections += 1;
-      countDirectives(cost, selection.directives, maxNesting);
-      if (selection.kind === 'Field') countField(cost, selection, level);
+      size.selections += 1;
+      countDirectives(size, selection.directives, maxNesting);
+      if (selection.kind === 'Field') countField(size, selection, level);
       else {
-        const below = costOfFragment(selection, level);
-        add(cost, below);
+        const below = sizeOfFragment(selection, level);
+        add(size, below);
         // The fields of a fragment are fields of this level.
-        cost.rootFields += below.rootFields;
+        size.rootFields += below.rootFields;
       }
     }
-    cost.nesting += 1;
-    return cost;
+    size.nesting += 1;
+    return size;
   }
 
-  function countField(cost: Cost, field: FieldNode, level: number): void {
-    cost.fields += 1;
-    cost.rootFields += 1;
-    if (field.alias !== undefined) cost.aliases += 1;
+  function countField(size: DocumentSize, field: FieldNode, level: number): void {
+    size.fields += 1;
+    size.rootFields += 1;
+    if (field.alias !== undefined) size.aliases += 1;
     for (const argument of field.arguments ?? []) {
-      cost.nesting = Math.max(cost.nesting, depthOfValue(argument.value, maxNesting));
+      size.nesting = Math.max(size.nesting, depthOfValue(argument.value, maxNesting));
     }
-    const below = field.selectionSet === undefined ? zeroCost() : costOf(field.selectionSet, level + 1);
+    const below = field.selectionSet === undefined ? emptySize() : sizeOf(field.selectionSet, level + 1);
     below.depth += 1;
     const name = field.name.value;
     if (name === '__schema' || name === '__type') {
@@ -159,61 +159,61 @@ function createMeter(document: DocumentNode, maxNesting: number) {
       below.introspectionAliases = below.aliases;
       if (name === '__schema' && field.alias !== undefined) below.introspectionAliases += 1;
     }
-    add(cost, below);
+    add(size, below);
   }
 
-  function costOfFragment(selection: InlineFragmentNode | FragmentSpreadNode, level: number): Cost {
-    if (selection.kind === 'InlineFragment') return costOf(selection.selectionSet, level + 1);
+  function sizeOfFragment(selection: InlineFragmentNode | FragmentSpreadNode, level: number): DocumentSize {
+    if (selection.kind === 'InlineFragment') return sizeOf(selection.selectionSet, level + 1);
     const name = selection.name.value;
-    let cost = fragments.get(name);
-    isCyclic ||= cost === OPEN;
-    if (cost === undefined) {
+    let size = fragments.get(name);
+    isCyclic ||= size === OPEN;
+    if (size === undefined) {
       fragments.set(name, OPEN);
       const definition = definitions.get(name);
-      cost = definition === undefined ? zeroCost() : costOf(definition.selectionSet, level + 1);
-      countDirectives(cost, definition?.directives, maxNesting);
-      fragments.set(name, cost);
+      size = definition === undefined ? emptySize() : sizeOf(definition.selectionSet, level + 1);
+      countDirectives(size, definition?.directives, maxNesting);
+      fragments.set(name, size);
     }
-    return cost;
+    return size;
   }
 
   /** Whether one of the fragments so far spreads itself, directly or through others. */
-  return { costOf, isCyclic: () => isCyclic };
+  return { sizeOf, isCyclic: () => isCyclic };
 }
 
 function countVariables(
-  cost: Cost,
+  size: DocumentSize,
   variables: readonly VariableDefinitionNode[] | undefined,
   maxNesting: number,
 ): void {
   for (const { directives, defaultValue, type } of variables ?? []) {
-    countDirectives(cost, directives, maxNesting);
+    countDirectives(size, directives, maxNesting);
     const value = defaultValue === undefined ? 0 : depthOfValue(defaultValue, maxNesting);
-    cost.nesting = Math.max(cost.nesting, value, depthOfType(type));
+    size.nesting = Math.max(size.nesting, value, depthOfType(type));
   }
 }
 
-/** Adds the cost of the selections below, except their root fields. */
-function add(cost: Cost, below: Cost): void {
-  cost.fields += below.fields;
-  cost.selections += below.selections;
-  cost.aliases += below.aliases;
-  cost.directives += below.directives;
-  cost.introspectionAliases += below.introspectionAliases;
-  cost.depth = Math.max(cost.depth, below.depth);
-  cost.introspection = Math.max(cost.introspection, below.introspection);
-  cost.nesting = Math.max(cost.nesting, below.nesting);
+/** Adds the size of the selections below, except their root fields. */
+function add(size: DocumentSize, below: DocumentSize): void {
+  size.fields += below.fields;
+  size.selections += below.selections;
+  size.aliases += below.aliases;
+  size.directives += below.directives;
+  size.introspectionAliases += below.introspectionAliases;
+  size.depth = Math.max(size.depth, below.depth);
+  size.introspection = Math.max(size.introspection, below.introspection);
+  size.nesting = Math.max(size.nesting, below.nesting);
 }
 
 function countDirectives(
-  cost: Cost,
+  size: DocumentSize,
   directives: readonly DirectiveNode[] | undefined,
   maxNesting: number,
 ): void {
   for (const directive of directives ?? []) {
-    cost.directives += 1;
+    size.directives += 1;
     for (const argument of directive.arguments ?? []) {
-      cost.nesting = Math.max(cost.nesting, depthOfValue(argument.value, maxNesting));
+      size.nesting = Math.max(size.nesting, depthOfValue(argument.value, maxNesting));
     }
   }
 }

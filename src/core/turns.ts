@@ -31,7 +31,7 @@ let characters = 0;
  * Whether a new document of this length may be prepared synchronously. One iteration reads the requests of
  * many connections, so many short documents together could block the event loop like a long one.
  */
-export function fitsIntoIteration(length: number): boolean {
+export function fitsThisTurn(length: number): boolean {
   if (characters > 0 && characters + length > MAX_CHARACTERS) return false;
   if (characters === 0) setImmediate(startIteration);
   characters += length + OVERHEAD;

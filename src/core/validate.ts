@@ -18,7 +18,7 @@ import { byOption, wrongReturnValue } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { isObject } from '../options/values.ts';
 import {
-  type Cost,
+  type DocumentSize,
   exceedsIntrospection,
   limitExceeded,
   maxCharacters,
@@ -33,7 +33,7 @@ const NESTING = 'LIMIT_NESTING';
 export interface Parsed {
   readonly kind: 'document';
   readonly document: DocumentNode;
-  readonly cost: Cost;
+  readonly size: DocumentSize;
 }
 
 /** A document that may be executed. */
@@ -89,12 +89,12 @@ export function createValidator(
         const limit = `${limits.tokens} tokens${byOption('limits.tokens')}`;
         return overLimit(refusalError(`The document has more than ${limit}`, 'LIMIT_TOKENS'));
       }
-      const cost = catchGraphQLError(() => measure(document, limits));
-      return cost instanceof GraphQLError ? overLimit(cost) : { kind: 'document', document, cost };
+      const size = catchGraphQLError(() => measure(document, limits));
+      return size instanceof GraphQLError ? overLimit(size) : { kind: 'document', document, size };
     },
     validate(schema, parsed) {
       if (parsed.kind === 'error') return parsed;
-      const { document, cost } = parsed;
+      const { document, size } = parsed;
       const errors = catchGraphQLError(() => applyRules(schema, document));
       if (errors instanceof GraphQLError) {
         // A rule has thrown it, such as that of graphql 16 about subscriptions.
@@ -102,11 +102,11 @@ export function createValidator(
         return overLimit(errors);
       }
       if (errors.length > 0) return refused(errors, 'GRAPHQL_VALIDATION_FAILED');
-      const introspects = cost.introspection > 0;
+      const introspects = size.introspection > 0;
       if (introspects && exceedsIntrospection(schema, document)) {
         return overLimit(limitExceeded('introspectionValues', STANDARD_QUERIES));
       }
-      return { kind: 'document', document, cost, introspects };
+      return { kind: 'document', document, size, introspects };
     },
   };
 }

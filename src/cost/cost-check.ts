@@ -94,7 +94,7 @@ const WEIGHTS = { listSize: 10, mutation: 10 };
 const BYTES_PER_FIELD = 500;
 
 function createPrice(operation: ValidatedOperation, settings: CostSettings, account: MemoryAccount): Price {
-  account.charge((operation.cost?.fields ?? 0) * BYTES_PER_FIELD);
+  account.charge((operation.size?.fields ?? 0) * BYTES_PER_FIELD);
   const formula = compileCost(operation, { ...WEIGHTS, requiresSlicing: !settings.reportOnly });
   return (variables) => {
     const cost = evaluate(formula, variables);

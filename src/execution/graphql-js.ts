@@ -20,8 +20,8 @@ import { stepOf } from '../options/rules.ts';
 import { getOrCreate } from '../options/values.ts';
 import { coordinates, toGraphQLError } from './graphql-error.ts';
 import { optionalExport, V17 } from './graphql-version.ts';
-import { type Caller, executeGuarded } from './guard.ts';
 import { hasBatchResolvers } from './resolve-many.ts';
+import { type Caller, executeSafely } from './safe-execution.ts';
 import {
   type Caching,
   type Engine,
@@ -46,7 +46,7 @@ export function engineFromExecute(execute: ExecuteFunction): Engine {
     return executeOperation(operation, settings, (args, inputs) => {
       const caller = callerOf(settings, inputs, operation);
       if (caching === undefined && caller === undefined && !usesBatches) return run(args);
-      return executeGuarded(run, args, { inputs, track: caching && createTracker(caching, inputs), caller });
+      return executeSafely(run, args, { inputs, track: caching && createTracker(caching, inputs), caller });
     });
   };
 }
@@ -58,7 +58,7 @@ export function engineFromExecute(execute: ExecuteFunction): Engine {
 export const graphqlJs: Engine = (operation, settings) => {
   const { caching } = settings;
   return executeOperation(operation, settings, (args, inputs) =>
-    executeGuarded(executeNonIncremental, args, {
+    executeSafely(executeNonIncremental, args, {
       inputs,
       track: caching && createTracker(caching, inputs),
       caller: callerOf(settings, inputs, operation),
@@ -438,7 +438,7 @@ export const executeIncrementally: IncrementalEngine = (operation, settings, for
       const { errors } = initialResult;
       return outcomeFromResult(toHalted({ errors, data: null }), settings, inputs);
     };
-    const result = executeGuarded(execute, args, {
+    const result = executeSafely(execute, args, {
       inputs,
       track,
       caller: callerOf(settings, inputs, operation),

@@ -68,8 +68,8 @@ export interface ValidatedOperation {
   readonly document: DocumentNode;
   readonly operation: OperationDefinitionNode;
   readonly errorMode?: ErrorMode;
-  /** The cost, measured before validation; the operations of one batch share the limits. */
-  readonly cost?:
+  /** The size, measured before validation; the operations of one batch share the limits. */
+  readonly size?:
     | { readonly fields: number; readonly rootFields: number; readonly introspection: number }
     | undefined;
 }
@@ -204,9 +204,9 @@ export type OnResult = (result: ResultDetails<unknown>) => MaybePromise<ResultAd
 /** What the caller of an execution may see. Only callers with equal keys may get the same result. */
 export interface CallerAccess {
   /** Whether the caller may see everything that the operation selects. */
-  readonly isComplete: boolean;
+  readonly isUnrestricted: boolean;
   /** Whether something that the operation selects has a requirement. */
-  readonly isLimited: boolean;
+  readonly hasConditions: boolean;
   /** What the caller has of that which the operation requires; empty if it requires nothing. */
   readonly key: string;
   /** Like `key`, for stored results: a later version of the schema may require something else. */

@@ -52,7 +52,7 @@ export class HttpCall extends Call implements ErrorOrigin {
     return this.#exchange;
   }
   override get batch(): object | undefined {
-    return this.#exchange.batchCost;
+    return this.#exchange.batchSize;
   }
   get origin(): ErrorOrigin {
     return this;
@@ -118,7 +118,7 @@ export class HttpCall extends Call implements ErrorOrigin {
     if (type === 'mutation' && exchange.req.method !== 'POST') {
       csrf.assertMutation(exchange.req, exchange.accepted);
     }
-    if (exchange.batchCost !== undefined) addCost(exchange.batchCost, prepared, limits);
+    if (exchange.batchSize !== undefined) addSize(exchange.batchSize, prepared, limits);
   }
 
   override handOver(prepared: PreparedOperation): boolean {
@@ -157,15 +157,15 @@ const observedRequest = (request: ConnectRequest, { extensions }: GraphQLParams)
 /** Whether no client can receive the result of an operation. */
 const hasNoReceiver = ({ res, isAbandoned }: Exchange): boolean => isAbandoned || isAborted(res);
 
-/** Adds the cost of an operation to the cost of its batch, which has the limits of a single operation. */
-function addCost(
-  batchCost: NonNullable<Exchange['batchCost']>,
-  { cost }: PreparedOperation,
+/** Adds the size of an operation to the size of its batch, which has the limits of a single operation. */
+function addSize(
+  batchSize: NonNullable<Exchange['batchSize']>,
+  { size }: PreparedOperation,
   limits: DocumentLimitSettings,
 ): void {
-  if (cost === undefined) return;
+  if (size === undefined) return;
   for (const name of ['fields', 'rootFields'] as const) {
-    batchCost[name] += cost[name];
-    if (batchCost[name] > limits[name]) throw limitExceeded(name, limits[name], 'The batch');
+    batchSize[name] += size[name];
+    if (batchSize[name] > limits[name]) throw limitExceeded(name, limits[name], 'The batch');
   }
 }

@@ -111,7 +111,7 @@ class GraphQLOverHttp {
   constructor(core: GraphQLCore, settings: HttpSettings) {
     this.#core = core;
     this.#settings = settings;
-    this.#setsState = settings.passesRequest || !core.hasOneSchema;
+    this.#setsState = settings.hasFunctions || !core.hasOneSchema;
     const csrf = createCsrf(settings);
     this.#streaming = new Streaming(core, settings);
     this.#check = createRequestCheck(core, settings, csrf, this.#streaming);
@@ -175,7 +175,7 @@ class GraphQLOverHttp {
       accepted: this.#negotiate(req.headers.accept),
       started: events.response.hasSubscribers ? performance.now() : 0,
       operationName: undefined,
-      batchCost: undefined,
+      batchSize: undefined,
       isAbandoned: false,
       isExtended: false,
       caller: undefined,
@@ -225,7 +225,7 @@ class GraphQLOverHttp {
   ): Promise<T[]> {
     const variables = batch.map((params) => params.variables);
     assertVariableLimits(variables, this.#settings.limits.variables);
-    exchange.batchCost = { fields: 0, rootFields: 0 };
+    exchange.batchSize = { fields: 0, rootFields: 0 };
     const results: MaybePromise<T>[] = [];
     for (const params of batch) {
       const result = settle(this.#runOfBatch(exchange, params), (settled) => onResult(params, settled));

@@ -53,7 +53,7 @@ export type HttpSettings = Omit<CoreSettings, 'limits'> &
     /** Undefined if responses are not compressed. */
     readonly compression: Compression | undefined;
     /** Whether a function of the options may get the request. */
-    readonly passesRequest: boolean;
+    readonly hasFunctions: boolean;
   };
 
 const limits: Rules<OwnLimits> = {
@@ -122,7 +122,7 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
     isEventStreamsSet: eventStreams !== undefined,
     cursorSettings: resolveCursors(GRAPHQL_OPTIONS, settings.cursors),
     compression: compressSettings && new Compression(compressSettings),
-    passesRequest: hasFunctions(options),
+    hasFunctions: hasFunctions(options),
   };
 }
 

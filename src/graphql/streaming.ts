@@ -80,10 +80,10 @@ export class Streaming {
 
   /** Returns the format of the payloads if the request accepts several; undefined if it gets a single result. */
   incrementalFormatFor(
-    { req, batchCost }: Exchange,
+    { req, batchSize }: Exchange,
     defaultFormat: IncrementalFormat,
   ): IncrementalFormat | undefined {
-    if (batchCost !== undefined || req.method === 'HEAD') return undefined;
+    if (batchSize !== undefined || req.method === 'HEAD') return undefined;
     return incrementalResponse(req.headers.accept, defaultFormat)?.format;
   }
 
@@ -147,8 +147,8 @@ export class Streaming {
     return this.#core.mayBeIncremental ? incrementalResponse(accept, 'v0.2')?.framing : undefined;
   }
 
-  #formatOf({ req, batchCost }: Exchange): StreamFormat {
-    const isOff = this.#streams === undefined || req.method === 'HEAD' || batchCost !== undefined;
+  #formatOf({ req, batchSize }: Exchange): StreamFormat {
+    const isOff = this.#streams === undefined || req.method === 'HEAD' || batchSize !== undefined;
     const format = isOff ? undefined : formatOf(req.headers.accept);
     if (format !== undefined) return format;
     throw new HttpError(400, this.#streams === undefined ? OVER_SOCKETS : OVER_STREAMS, {

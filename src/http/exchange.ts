@@ -20,8 +20,8 @@ export interface Exchange {
   readonly started: number;
   /** The name of the operation that is executed, for reports of errors. */
   operationName: string | undefined;
-  /** The cost of the batch; undefined for a single operation. */
-  batchCost: BatchCost | undefined;
+  /** The size of the batch; undefined for a single operation. */
+  batchSize: BatchSize | undefined;
   /** Whether an error of one operation is the response of its batch: the results of the others are not sent. */
   isAbandoned: boolean;
   /** Whether the result is changed after its execution, so that it must not be compressed already. */
@@ -57,8 +57,8 @@ export interface EncodedBody {
   createTag(): string | undefined;
 }
 
-/** The cost of the operations of one batch so far. Together they have the limits of one operation. */
-interface BatchCost {
+/** The size of the operations of one batch so far. Together they have the limits of one operation. */
+interface BatchSize {
   fields: number;
   rootFields: number;
 }

@@ -242,7 +242,7 @@ export interface OperationSettings {
  * might have lost what the operation requires.
  */
 const isPrivate = ({ access, authorizeEvent }: LiveOperation): boolean =>
-  authorizeEvent !== undefined && access?.isLimited === true;
+  authorizeEvent !== undefined && access?.hasConditions === true;
 
 /** Returns false if the operation has failed, because the cursor of the client is refused. */
 function openCursors(

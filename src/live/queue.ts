@@ -1,6 +1,5 @@
 // From the module: fake timers of a test must not delay events.
 import { setImmediate, setTimeout } from 'node:timers';
-import type { LiveOperation } from './operation.ts';
 
 /** When a message is written: `'soon'` if the client waits for it, `'batched'` together with other events. */
 export type FlushMode = 'soon' | 'batched';
@@ -11,6 +10,14 @@ const BURST_TIME = 1;
 const MAX_FLUSHES = 512;
 /** The number of queued messages from which producers have to yield. */
 const MAX_MESSAGES = 32_768;
+
+/** What sends messages to a client, and what it does with those that a slow client has not read. */
+interface Producer {
+  /** The oldest messages are dropped. */
+  readonly droppable: boolean;
+  /** The producer waits. */
+  readonly appliesBackpressure: boolean;
+}
 
 /** A queue of messages that can be written. */
 interface Flushable {
@@ -174,7 +181,7 @@ export abstract class OutputQueue implements Flushable {
   }
 
   /** Makes room for a message. Returns false if the client is too slow for this producer, and has to be closed. */
-  makeRoom(limit: number, producer: LiveOperation | undefined): boolean {
+  makeRoom(limit: number, producer: Producer | undefined): boolean {
     if (!this.#exceeds(limit)) return true;
     this.flush();
     if (producer?.droppable === true) this.#messages?.dropOldest(limit);

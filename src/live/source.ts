@@ -10,7 +10,7 @@ import { visitFields } from '../execution/document.ts';
 import { refusalError, toGraphQLError } from '../execution/graphql-error.ts';
 import { executionArgs, setErrorCode } from '../execution/graphql-js.ts';
 import { optionalExport } from '../execution/graphql-version.ts';
-import { guardSource } from '../execution/guard.ts';
+import { protectSource } from '../execution/safe-execution.ts';
 import { isTraced, requestContext, subscribeChannel, trace } from '../execution/tracing.ts';
 import {
   type ExecutionInputs,
@@ -289,7 +289,7 @@ function openInTime(prepared: PreparedOperation, consumer: EventConsumer): Maybe
 
 const open: OpenSource = (operation, inputs) => {
   const args = executionArgs(operation, inputs, { maxErrors: operation.maxErrors });
-  guardSource(args, inputs);
+  protectSource(args, inputs);
   if (validateSubscriptionArgs === undefined) {
     return Promise.resolve(graphql.createSourceEventStream(args)).then(
       (result) => withCodes(result, operation),

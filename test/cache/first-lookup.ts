@@ -1,8 +1,8 @@
 // Run by store.test.ts: a lookup whose process is busy while the code of the memory store is imported.
-import { createProcessStore, GuardedStore } from '../../src/cache/store.ts';
+import { createProcessStore, FailsafeStore } from '../../src/cache/store.ts';
 
 const errors: string[] = [];
-const store = new GuardedStore(
+const store = new FailsafeStore(
   createProcessStore(1e6, undefined),
   (error) => void errors.push(String(error)),
 );

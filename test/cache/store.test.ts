@@ -1,6 +1,6 @@
 /** @tags graphql */
 import { stat } from 'node:fs/promises';
-import { createProcessStore, GuardedStore } from '../../src/cache/store.ts';
+import { createProcessStore, FailsafeStore } from '../../src/cache/store.ts';
 import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';
 import { runInProcess } from '../engine/run-in-process.ts';
 
@@ -17,8 +17,8 @@ const never = new Promise<never>(() => undefined);
 let errors: unknown[];
 let calls: number;
 
-const guard = (store: Partial<CacheStore>): GuardedStore =>
-  new GuardedStore({ get: () => LOOKUP, set: () => true, invalidate: () => undefined, ...store }, (error) =>
+const guard = (store: Partial<CacheStore>): FailsafeStore =>
+  new FailsafeStore({ get: () => LOOKUP, set: () => true, invalidate: () => undefined, ...store }, (error) =>
     errors.push(error),
   );
 
@@ -41,7 +41,7 @@ async function settlesAfterFifty(result: unknown): Promise<boolean> {
   return settled;
 }
 
-describe('GuardedStore', () => {
+describe('FailsafeStore', () => {
   it('a request waits 50 ms for a silent store, and then executes', async () => {
     const store = guard({ get: () => never });
     const result = store.get('k');
@@ -159,7 +159,7 @@ describe('GuardedStore', () => {
     }
   });
 
-  it('GuardedStore accepts promises of other libraries that lack catch or throw', async () => {
+  it('FailsafeStore accepts promises of other libraries that lack catch or throw', async () => {
     const thenable = (then: () => void): Promise<never> => Object.assign(Object.create(null), { then });
     const fails = (): Promise<never> =>
       thenable(() => {
