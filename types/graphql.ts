@@ -105,9 +105,9 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
   /** The context of resolvers: a value, or an (async) function of the request or, over sockets, of the WebSocket. @default none */
   context?: Hook<[source: Source, details: ContextDetails<C>], MaybePromise<Context>> | (Context & Plain);
   /**
-   * Returns who sends a request or opens a WebSocket, for `context`, `auth`, `budget`, `responseCache`, `idempotency`,
-   * `cursors` and `usage`. Called once for each of them, before `context`, and for each event if the context is per event.
-   * @default none
+   * Says who sends a request, or opens a WebSocket: asked once for each of them, before the context, and for each event
+   * if the context is per event. `context`, `auth`, `budget`, `responseCache`, `idempotency`, `cursors` and `usage` use its
+   * answer. @default unknown
    */
   caller?: CallerFunction<Source, C> | undefined;
   /** The source of root fields, or a function of the request or WebSocket. @default none */

@@ -54,7 +54,7 @@ const app = express();
 app.disable('x-powered-by');
 // Users choose the content of these files. With `untrusted`, no script in them runs.
 app.use('/uploads', staticFiles(store.pictures, { untrusted: true, cacheControl: 'immutable' }));
-// Downloads, by links that expire.
+// Downloads, by links of the API that end.
 app.use(
   '/originals',
   staticFiles(store.pictures, {
