@@ -4,6 +4,7 @@ import { graphqlHTTP } from 'espalier/graphql';
 import express from 'express';
 import { buildSchema } from 'graphql';
 
+// Replace this with your own token check.
 const people = new Map([['ada', { id: 'ada', name: 'Ada Lovelace' }]]);
 const schema = buildSchema(`
   type Query { me: Person, hello(name: String = "world"): String! }

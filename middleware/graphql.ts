@@ -63,8 +63,8 @@ export function graphqlHTTP<
 }
 
 /**
- * Makes one reference resolver of a function that loads many entities, for a subgraph of Apollo Federation. A router asks
- * for the entities of a whole list in one request, and `__resolveReference` is called for each of them (N+1).
+ * Creates the `__resolveReference` of a subgraph (Apollo Federation) from a function that loads many entities at once. Without
+ * it, each entity of a list that a router asks for is loaded alone (N+1).
  *
  * @throws TypeError (code `ERR_OPTION`) if the argument is not a function
  * @example

@@ -10,9 +10,9 @@ export type * from '../types/pubsub.ts';
 export type * from '../types/redis.ts';
 
 /**
- * Creates a transport for `createPubSub` that carries events over a Redis, or a cluster: a URL, with the package `redis`,
- * `ioredis` or `iovalkey`, or a client. Two connections with the settings of a client are opened, which connect again even
- * if its own strategy gives up. Without options, write `transport: url`.
+ * Creates a transport for `createPubSub` that carries events over a Redis or a cluster: a URL, for which the package `redis`,
+ * `ioredis` or `iovalkey` is needed, or a client. It opens two connections with the settings of the client, and reconnects
+ * even if the client itself would give up. Without options, write `transport: url`.
  *
  * @throws TypeError (code `ERR_OPTION`) for an unknown option or a wrong value.
  * @example
@@ -24,8 +24,8 @@ export function redis(redis: RedisSource, options?: RedisTransportOptions): Even
 
 /**
  * Creates a transport for `createPubSub` that stores the events of this process in a file of SQLite, so that clients with
- * cursors miss nothing when it restarts. The file is created if it does not exist; its directory must. One process uses it
- * at a time: `createPubSub` throws in another one, after it has waited for 5 seconds. Needs Node 24 or later.
+ * cursors miss nothing when it restarts. The file is created, its directory must exist. Only one process can use it:
+ * `createPubSub` throws in another one after 5 seconds. Needs Node 24 or later.
  *
  * @throws TypeError (code `ERR_OPTION`) for a value that is not a path.
  * @example

@@ -64,9 +64,9 @@ export interface CacheControlOptions {
   /** Seconds, or a time such as `'5m'`, for root fields and fields of object types that have no hint. @default 0, not cacheable */
   defaultMaxAge?: number | string | undefined;
   /**
-   * Where a response has the tags of its result. A header for CDNs: `Cache-Tag` (Cloudflare, Akamai), separated by commas,
-   * `Surrogate-Key` (Fastly) or `xkey` (Varnish), by spaces. `'extensions'`: `extensions.apolloCacheTags`, which Apollo Router
-   * reads from subgraphs.
+   * Where responses list the tags of their result, for purges: in the header `Cache-Tag` (Cloudflare, Akamai; separated by
+   * commas), `Surrogate-Key` (Fastly) or `xkey` (Varnish; both by spaces). `'extensions'`: in `extensions.apolloCacheTags`,
+   * for Apollo Router in front of a subgraph.
    * @default false, nowhere
    */
   tags?: false | 'Cache-Tag' | 'Surrogate-Key' | 'xkey' | 'extensions' | undefined;

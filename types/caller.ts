@@ -1,13 +1,13 @@
 import type { ContextSource, Hook, MaybePromise, OperationTransport } from './connect.ts';
 import type { UsageClient } from './usage.ts';
 
-/** Who sent an operation, as the option `caller` says. It may have further members, for the application. */
+/** Who sends an operation: what the option `caller` returns. It may have further members of your own. */
 export interface Caller {
-  /** Identifies the caller among all: a user, or a service. Not empty. */
+  /** The id of the user or service: not empty, and not shared with another one. */
   readonly id: string;
   /** What the caller may do, for the option `auth`. @default none */
   readonly scopes?: readonly string[] | ReadonlySet<string> | undefined;
-  /** The application that the caller uses, for the option `usage`. @default what the client says of itself */
+  /** The application that the caller uses, for the option `usage`. @default the name that the client sends */
   readonly client?: string | UsageClient | undefined;
 }
 
@@ -19,8 +19,8 @@ export interface CallerDetails {
 }
 
 /**
- * Returns the caller of a request or, over sockets, of a WebSocket; null or undefined for one that is not signed in. It may
- * throw a GraphQLError to refuse the request.
+ * Returns who sends a request or, over sockets, opens a WebSocket; null or undefined if nobody is signed in. It may throw a
+ * GraphQLError to refuse the request.
  */
 export type CallerFunction<Source = ContextSource, C extends Caller = Caller> = Hook<
   [source: Source, details: CallerDetails],

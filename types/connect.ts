@@ -80,8 +80,8 @@ export type ByteSize = number | string;
 export type MaybePromise<T> = T | Promise<T>;
 
 /**
- * How an operation arrived: `'mcp'` is a tool call of `espalier/mcp`, whose request is that of the agent, and `'direct'` an
- * operation of the application itself, by `execute` of the handler.
+ * How an operation arrived. `'mcp'`: a tool call of `espalier/mcp`, with the request of the agent. `'direct'`: a call of
+ * `execute` of the handler.
  */
 export type OperationTransport = 'http' | 'websocket' | 'mcp' | 'direct';
 

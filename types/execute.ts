@@ -14,7 +14,7 @@ export interface ExecuteRequest<Context = unknown, C extends Caller = Caller> {
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
   /** The context of resolvers. @default what the option `context` returns */
   readonly context?: Context | undefined;
-  /** Who executes the operation, of a handler with the option `caller`; null for nobody. @default what that option returns */
+  /** Who executes the operation, for a handler with the option `caller`; null: nobody is signed in. @default what that option returns */
   readonly caller?: C | null | undefined;
   /** The request that functions of the options get. @default one without headers, with an empty `state` */
   readonly request?: IncomingMessage | undefined;
@@ -22,5 +22,5 @@ export interface ExecuteRequest<Context = unknown, C extends Caller = Caller> {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The result of `execute`, or those of a subscription in their order. `return()` ends it. */
+/** The result of `execute`; for a subscription an iterator of its results, which `return()` ends. */
 export type Executed = ExecutionResult | AsyncGenerator<ExecutionResult, void, undefined>;

@@ -43,11 +43,11 @@ import type { SchemaUsage, UsageOptions } from './usage.ts';
 
 export type { ErrorDetails, ErrorReporter } from './connect.ts';
 
-/** Where an error comes from, as `formatError` sees it. */
+/** What `formatError` gets besides the error. */
 export interface FormatErrorDetails<Context = unknown, C extends Caller = Caller> extends ErrorDetails {
   /** The context of the operation; undefined before there is one. */
   readonly context: Context | undefined;
-  /** What the option `caller` has returned: null for nobody, undefined without the option. */
+  /** What the option `caller` has returned: null if nobody is signed in, undefined without the option. */
   readonly caller: C | null | undefined;
 }
 
@@ -84,9 +84,9 @@ export type ResolveMany<
 ) => MaybePromise<readonly (MaybePromise<Value> | Error)[]>;
 
 /**
- * The function of `resolveReferences`: called once for all references to a type in one use of `_entities`. `info` is that of
- * `_entities`. Returns one entity for each reference, in their order: null for one that does not exist, and an `Error`
- * for one that fails. An exception, or an array of another length, is the error of all of them.
+ * The function that `resolveReferences` takes: loads all entities of a type that a router asks for in one `_entities`. Returns
+ * one entity for each reference, in their order: null for one that does not exist, and an `Error` for one that fails. If it
+ * throws or returns an array of another length, all of them fail. `info` is that of `_entities`.
  */
 export type ResolveReferences<Reference, Entity, Context = unknown> = (
   references: readonly Reference[],
@@ -121,8 +121,8 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
   /** Validation rules in addition to those of the specification. @default [] */
   validationRules?: readonly ValidationRule[] | undefined;
   /**
-   * Changes an error after masking; receives the original too, and where it comes from. If it fails, the error is masked
-   * in its place. @default the masked error
+   * Returns what clients see of an error: gets the masked error, the original one, and details. If it fails, the failure is
+   * reported, and clients see a masked error. @default the masked error
    */
   formatError?:
     | ((
@@ -144,17 +144,17 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
     | Hook<[operation: OperationDetails<Source, Context, C>], MaybePromise<OperationDecision>>
     | undefined;
   /**
-   * Called with the result of each query and mutation, before it is sent: also one from the response cache, and an
-   * incremental one at its first part. It may add `extensions` and `headers`; it cannot change the result. If it fails, that
-   * is reported, and the result is sent as it is. @default none
+   * Called with each result of a query or mutation before it is sent, including those of the response cache and the first
+   * part of an incremental one. It may add `extensions` and `headers`. If it fails, the failure is reported, and the result
+   * is sent without them. @default none
    */
   onResult?: Hook<[result: ResultDetails<Source, Context, C>], MaybePromise<ResultAdditions>> | undefined;
   /** Adds signed cursors to the results of subscriptions with a history; clients continue after them. @default none */
   cursors?: CursorOptions<Context> | undefined;
   /**
-   * Enforces `@authenticated`, `@requiresScopes` and `@policy` of the schema. Without it, a schema that has them is an
-   * error in development, and a warning in production; `false` says that a router in front enforces them. `true`: with the
-   * scopes of the option `caller`. @default off
+   * Enforces `@authenticated`, `@requiresScopes` and `@policy` of the schema. `true` uses the scopes of the option `caller`.
+   * `false` says that something else enforces them, such as a router. Without the option, a schema with these directives is
+   * an error in development and a warning in production. @default off
    */
   auth?: boolean | AuthOptions<Source, Context> | undefined;
   /** Computes the cost of each operation from the schema's directives and refuses expensive ones. @default off */
@@ -167,8 +167,8 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
    */
   clientLimits?: boolean | ClientLimitOptions<Source> | undefined;
   /**
-   * Executes a mutation once that clients repeat: a repetition with the same key gets the stored result. Over every
-   * transport of the handler. @default off
+   * Executes a repeated mutation once: a repetition with the same key gets the stored result, on all transports. `true` needs
+   * the option `caller`. @default off
    */
   idempotency?: boolean | IdempotencyOptions<Source, Context> | undefined;
   /**
@@ -183,9 +183,9 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
    */
   engine?: 'compiled' | 'graphql-js' | ExecuteFunction | undefined;
   /**
-   * The time that an operation may take, or an event of a subscription; then its resolvers are aborted
-   * (`info.getAbortSignal()`), later fields of a mutation do not start, and the client gets an error with the code `OPERATION_TIMEOUT` (504 with
-   * `application/graphql-response+json`). `false`: no limit. A subscription itself has no limit.
+   * The time that an operation, or an event of a subscription, may take. Then its resolvers are aborted
+   * (`info.getAbortSignal()`), later fields of a mutation do not start, and the client gets an error with the code
+   * `OPERATION_TIMEOUT` (504 with `application/graphql-response+json`). `false`: no limit. A subscription may stay open.
    * @default 60000
    */
   timeout?: Duration | false | undefined;
@@ -196,7 +196,7 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
    * @default on if the schema declares the directives
    */
   incremental?: boolean | 'v0.2' | '20220824' | undefined;
-  /** The memory for prepared documents, and documents that clients request by id: trusted ones, and automatic persisted queries. @default {} */
+  /** Documents that clients request by id (trusted documents, automatic persisted queries), and the memory for prepared ones. @default {} */
   documents?: DocumentsOptions<Source> | undefined;
 }
 
@@ -333,15 +333,15 @@ export interface GraphQLHandler<Context = unknown, C extends Caller = Caller> ex
   /** For a WebSocket route: `app.ws(path, handler.websocketHandler)` of express-ws, or a WebSocketServer's `connection` event. */
   readonly websocketHandler: WebsocketHandler;
   /**
-   * Executes an operation of the application itself, for example in a job or while a page is rendered: with the checks,
-   * limits and masking of operations over HTTP. Resolves with the result or, for a subscription, with an async iterator of
-   * results; errors are in the result. Rejects if the signal ends it.
+   * Executes an operation without a request over HTTP, for example in a job or while you render a page, with the same checks,
+   * limits and masking. Resolves with the result, which contains the errors, or with an async iterator of the results of a
+   * subscription. Rejects if the signal ends it.
    * @throws TypeError (code `ERR_OPTION`) if the request has neither a `query` nor a `documentId`.
    */
   execute(request: ExecuteRequest<Context, C>): Promise<Executed>;
   /**
-   * Uses another schema for new operations, as soon as the cached and trusted documents are prepared for it. Rejects, and
-   * keeps the earlier schema, if it is invalid, or if the handler was created with a function.
+   * Uses another schema for new operations, as soon as the cached and trusted documents are prepared for it. If the schema is
+   * invalid, or if the handler was created with a function, it rejects and keeps the earlier one.
    */
   replace(schema: GraphQLSchema, options?: ReplaceOptions): Promise<void>;
   /** The counts of the option `usage`; without it there are none. */
@@ -367,8 +367,8 @@ export interface ErrorOptions {
 /** Limits of one document, checked once per document, before validation. `Infinity` means no limit. */
 export interface DocumentLimits {
   /**
-   * Lexical tokens. A document may have 20 characters and one line for each, at least 100000 and 5000, and a fragment
-   * for every ten.
+   * Lexical tokens. Per token of the limit, a document may have 20 characters (at least 100000) and one line (at least 5000);
+   * per ten tokens, one fragment.
    * @default 5000
    */
   tokens?: number | undefined;
@@ -378,8 +378,8 @@ export interface DocumentLimits {
    */
   depth?: number | undefined;
   /**
-   * Fields of one operation, fragments counted at each spread. A document has at most two pairs of fields with the same
-   * name in the same place for each, fragments included: validation compares each pair.
+   * Fields of one operation, fragments counted at each spread. Validation compares fields with the same name in the same
+   * place: at most two pairs per field of the limit.
    * @default 10000
    */
   fields?: number | undefined;

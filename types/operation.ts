@@ -22,7 +22,7 @@ export interface OperationDetails<Source = ContextSource, Context = unknown, C e
   readonly request: Source;
   /** The context value of the operation. */
   readonly context: Context;
-  /** What the option `caller` has returned: null for nobody, undefined without the option. */
+  /** What the option `caller` has returned: null if nobody is signed in, undefined without the option. */
   readonly caller: C | null | undefined;
   readonly transport: OperationTransport;
 }
@@ -59,11 +59,11 @@ export interface ResultDetails<Source = ContextSource, Context = unknown, C exte
   readonly operation: OperationDefinitionNode;
   /** The name of the operation; undefined for an anonymous one. */
   readonly operationName: string | undefined;
-  /** The request; over sockets the WebSocket, and for `execute` of the handler the one that it was given, or an empty one. */
+  /** The request; over sockets the WebSocket; with `execute` of the handler the request that it got, or an empty one. */
   readonly request: Source | undefined;
   /** The context value of the operation. */
   readonly context: Context;
-  /** What the option `caller` has returned: null for nobody, undefined without the option. */
+  /** What the option `caller` has returned: null if nobody is signed in, undefined without the option. */
   readonly caller: C | null | undefined;
   readonly transport: OperationTransport;
   /** `data`: no errors. `partial`: errors and a member `data`. `refused`: no `data`, for example because of its variables. */
@@ -75,8 +75,8 @@ export interface ResultDetails<Source = ContextSource, Context = unknown, C exte
 }
 
 /**
- * The return value of `onResult`: `extensions` to add to the result, which must have a JSON form, and `headers` of the
- * HTTP response, such as `Set-Cookie`. Other transports ignore the headers.
+ * The return value of `onResult`: `extensions` of the result, as JSON, and `headers` of the HTTP response, such as
+ * `Set-Cookie`. Other transports ignore the headers.
  */
 export type ResultAdditions =
   | undefined

@@ -30,7 +30,7 @@ export interface ContextDetails<C extends Caller = Caller> {
   readonly connectionParams: Readonly<Record<string, unknown>> | undefined;
   /** The operation; undefined for the context of a connection, which `onConnect` gets. */
   readonly operation: SharedOperation | undefined;
-  /** What the option `caller` has returned: null for nobody, undefined without the option. */
+  /** What the option `caller` has returned: null if nobody is signed in, undefined without the option. */
   readonly caller: C | null | undefined;
   /** The response of an HTTP request, for example to set a cookie; undefined on other transports. */
   readonly response: ServerResponse | undefined;
@@ -96,7 +96,7 @@ export type UpgradeMiddleware = Hook<
 
 /** The option `limits` of `attachSubscriptions`. All but `connections` apply to each connection. */
 export interface SubscriptionLimits {
-  /** Concurrent operations; one more gets an `error`, as does one above 4 MiB of documents and variables in all. @default 100 */
+  /** Concurrent operations, which together may have 4 MiB of documents and variables; one more gets an `error`. @default 100 */
   operations?: number | undefined;
   /** Bytes of one message; the sender of a larger one is closed with 1009. @default 1048576 (1 MiB) */
   messageBytes?: ByteSize | undefined;

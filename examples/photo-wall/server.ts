@@ -52,7 +52,7 @@ const forPage = headers(
 );
 const app = express();
 app.disable('x-powered-by');
-// Users choose what is in these files: with `untrusted`, nothing of them runs.
+// Users choose the content of these files. With `untrusted`, no script in them runs.
 app.use('/uploads', staticFiles(store.pictures, { untrusted: true, cacheControl: 'immutable' }));
 // Downloads, by links of the API that end.
 app.use(

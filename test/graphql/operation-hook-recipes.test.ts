@@ -35,12 +35,13 @@ describe('the recipes of docs/operation-hook.md', () => {
   /** Serves a recipe; returns a function that executes operations. */
   async function serve(name: string) {
     const handler = handlerOf(name);
-    const server = await run((req, res) => handler(req, res));
+    // Authentication middleware sets the user.
+    const server = await run((req, res) => handler(Object.assign(req, { user: { id: 'ada' } }), res));
     running.push(server);
     return async (query: string, variables?: object): Promise<Record<string, unknown>> => {
       const response = await fetch(server.url, {
         method: 'POST',
-        headers: { 'content-type': 'application/json', authorization: 'ada' },
+        headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ query, variables }),
       });
       return (await response.json()) as Record<string, unknown>;

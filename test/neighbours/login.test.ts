@@ -6,7 +6,7 @@ import { createClient, type FormattedExecutionResult } from 'graphql-ws';
 import WebSocket from 'ws';
 import { snippets } from '../snippets.ts';
 
-// Runs the guides of docs/authorization.md and docs/login-cookie.md, from the login to the field.
+// Runs the guides of docs/authentication.md and docs/login-cookie.md, from the login to the field.
 
 const folder = join(__dirname, 'artifacts', 'login');
 const running = new Set<ChildProcess>();
@@ -25,7 +25,9 @@ beforeAll(() => {
   const link = join(folder, 'node_modules', 'espalier');
   if (!existsSync(link)) symlinkSync(resolve(__dirname, '../..'), link);
   writeFileSync(join(folder, 'port.cjs'), ANY_PORT);
-  const [guide] = snippets('ts neighbours').filter(({ page }) => page === 'docs/authorization.md');
+  const guide = snippets('ts neighbours').find(
+    ({ page, code }) => page === 'docs/authentication.md' && code.includes('SignJWT'),
+  );
   writeFileSync(join(folder, 'guide.mts'), guide?.code ?? '');
   const [cookie] = snippets('ts').filter(({ page }) => page === 'docs/login-cookie.md');
   writeFileSync(join(folder, 'cookie.mts'), cookie?.code ?? '');

@@ -42,7 +42,7 @@ export function createApi({ dataDir, clientDir, redisUrl }: Settings) {
   // The process accepts requests: a load balancer sends none while this fails.
   app.get('/health/ready', server.readiness);
   app.use('/graphql', handler);
-  // Nothing that users upload may run. The name of a picture is random, so another picture never has its URL.
+  // No script in an upload may run. The name of a picture is random, so another picture never has its URL.
   app.use('/pictures', staticFiles(pictures, { untrusted: true, cacheControl: 'immutable' }));
   // Tools for agents: npm install @modelcontextprotocol/server, set the option documents of graphqlHTTP, then
   // app.use('/mcp', mcp(handler, { name, version })) with mcp of espalier/mcp.

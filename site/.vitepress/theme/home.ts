@@ -108,7 +108,7 @@ export const HomeParts = defineComponent(() => {
         link('/benchmarks#repeat-the-measurements', 'Repeat the measurements'),
         ', or read ',
         link('/benchmarks', 'all results'),
-        ', also those in which others are faster.',
+        ', including those in which others are faster.',
       ]),
       section('what-it-replaces', data.replaces),
       h('h2', { id: 'what-you-see' }, 'What you see'),
