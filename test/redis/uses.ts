@@ -145,7 +145,8 @@ export async function assertIdempotency(redis: RedisSource): Promise<void> {
   const mutations = buildSchema(`${idempotentTypeDefs}
     type Query { one: Int } type Mutation { pay: Int }`);
   Object.assign(mutations.getMutationType()?.getFields()['pay'] ?? {}, { resolve: () => ++calls });
-  const idempotency = { user: () => null, redis, prefix: `${randomUUID()}:` };
+  const user = randomUUID();
+  const idempotency = { user: () => user, redis };
   const query = `mutation { pay @idempotent(key: "a") }`;
   for (let i = 0; i < 2; i++) {
     const { data } = await inject(graphqlHTTP(mutations, { idempotency }), { query });
