@@ -130,13 +130,14 @@ export async function assertBudget(redis: RedisSource): Promise<void> {
 
 /** Two processes add to the counts of a day. */
 export async function assertUsage(redis: RedisSource): Promise<void> {
-  const prefix = `${randomUUID()}:`;
-  const create = () => graphqlHTTP(schema, { usage: { redis, prefix } });
+  const name = randomUUID();
+  const create = () => graphqlHTTP(schema, { usage: { redis, client: () => name } });
   const [here, there] = [create(), create()];
   for (const handler of [here, there]) await inject(handler, { query: '{ one }' });
   await here.usage.flush();
   const { days } = await there.usage.report();
-  expect(Object.values(days)).toEqual([{ _UNNAMED: { operations: 2, coordinates: { 'Query.one': 2 } } }]);
+  const [clients] = Object.values(days);
+  expect(clients?.[name]).toEqual({ operations: 2, coordinates: { 'Query.one': 2 } });
 }
 
 /** A mutation that is repeated in another process is executed once. */
