@@ -459,16 +459,6 @@ export interface PersistedQueryOptions {
    * @default 86_400_000 (a day)
    */
   ttl?: Duration | undefined;
-  /**
-   * The time to wait for the store.
-   * @default 200
-   */
-  timeout?: Duration | undefined;
-  /**
-   * Prefix of the keys in the store.
-   * @default 'espalier:apq:'
-   */
-  prefix?: string | undefined;
 }
 
 /** The option `documents` of `graphqlHTTP`: how documents are kept, and which of them clients request by id. */

@@ -157,8 +157,8 @@ export async function assertIdempotency(redis: RedisSource): Promise<void> {
 
 /** A process finds a query that another one has registered. */
 export async function assertPersistedQueries(redis: RedisSource): Promise<void> {
-  const apq = { redis, prefix: `${randomUUID()}:`, timeout: 20_000 };
-  const query = '{ one }';
+  const apq = { redis };
+  const query = `query Q${randomUUID().replaceAll('-', '')} { one }`;
   const sha256Hash = createHash('sha256').update(query).digest('hex');
   const extensions = JSON.stringify({ persistedQuery: { version: 1, sha256Hash } });
   const send = async (handler: ReturnType<typeof graphqlHTTP>, more: object): Promise<string> => {
