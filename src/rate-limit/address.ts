@@ -1,21 +1,33 @@
 import { isIPv6 } from 'node:net';
+import type { Caller } from '../../types/caller.ts';
 import type { ContextSource } from '../../types/connect.ts';
 
-/** The members of a request or WebSocket that have the address of a client. */
+/** The members of a request that have the address of a client. */
 interface Source extends Pick<ContextSource, 'socket'> {
   /** Set by Express, which knows its trusted proxies. */
   readonly ip?: unknown;
-  /** The upgrade request of a WebSocket. */
-  readonly request?: { readonly ip?: unknown } | undefined;
 }
+
+/** The addresses of WebSockets, whose upgrade requests are not kept. */
+const addresses = new WeakMap<object, string>();
+
+export function rememberAddress(websocket: object, request: object): void {
+  addresses.set(websocket, clientAddress(request));
+}
+
+/** The key of a client: its caller, otherwise its address. No address begins with a word. */
+export const clientKey = (source: unknown, caller: Caller | null | undefined): string =>
+  caller ? `caller ${caller.id}` : clientAddress(source);
 
 /**
  * Returns the address of a client. One client often has all addresses of an IPv6 network of 64 bits, so they
  * count as one.
  */
 export function clientAddress(source: unknown): string {
-  const { ip, request, socket } = source as Source;
-  const address = [ip, request?.ip, socket?.remoteAddress].find((value) => typeof value === 'string');
+  const known = addresses.get(source as object);
+  if (known !== undefined) return known;
+  const { ip, socket } = source as Source;
+  const address = typeof ip === 'string' ? ip : socket?.remoteAddress;
   if (typeof address !== 'string') return 'unknown';
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return mapped;

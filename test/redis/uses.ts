@@ -7,6 +7,7 @@ import { redisStore } from '../../middleware/cache.ts';
 import { graphqlHTTP, idempotentTypeDefs, type RedisSource } from '../../middleware/graphql.ts';
 import { createPubSub, type EventStream, type PubSub } from '../../middleware/pubsub.ts';
 import { inject } from '../../middleware/testing.ts';
+import { TIMES } from '../../src/rate-limit/buckets.ts';
 import { entryOf, textOf, versionOf } from '../cache/store-entries.ts';
 import { atEnd } from '../kit.ts';
 import { numbers, publishWhenConnected, take } from '../pubsub/events.ts';
@@ -120,8 +121,8 @@ export async function assertBudget(redis: RedisSource): Promise<void> {
     redis,
     key: () => key,
     onUnavailable: 'closed',
-    timeout: 20_000,
   } as const;
+  TIMES.wait = 20_000;
   const handler = graphqlHTTP(schema, { budget });
   const statuses: number[] = [];
   for (let i = 0; i < 3; i++) statuses.push((await inject(handler, { query: '{ one }' })).status);
