@@ -14,7 +14,7 @@ import { addPart } from '../http/server-parts.ts';
 import { delay, resolveOptions, wrongArgument } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { caught, isCount, isFunction, settle } from '../options/values.ts';
-import { rememberAddress } from '../rate-limit/address.ts';
+import { ipOf } from '../rate-limit/address.ts';
 import {
   Connection,
   type ConnectionServices,
@@ -180,7 +180,8 @@ export class WebSocketEndpoint extends LiveEndpoint {
       websocket.close(UNKNOWN_SUBPROTOCOL.code, UNKNOWN_SUBPROTOCOL.reason);
       return undefined;
     }
-    if (this.readsAddress) rememberAddress(websocket, request);
+    // The request is not kept.
+    if (this.readsAddress && !('ip' in websocket)) Object.assign(websocket, { ip: ipOf(request) });
     const connection = new Connection(this.#services, {
       websocket,
       request,

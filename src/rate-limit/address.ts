@@ -1,18 +1,17 @@
 import { isIPv6 } from 'node:net';
 import type { Caller } from '../../types/caller.ts';
 import type { ContextSource } from '../../types/connect.ts';
+import { isString } from '../options/values.ts';
 
 /** The members of a request that have the address of a client. */
 interface Source extends Pick<ContextSource, 'socket'> {
-  /** Set by Express, which knows its trusted proxies. */
+  /** Set by Express, which knows its trusted proxies; of a WebSocket that of its upgrade request. */
   readonly ip?: unknown;
 }
 
-/** The addresses of WebSockets, whose upgrade requests are not kept. */
-const addresses = new WeakMap<object, string>();
-
-export function rememberAddress(websocket: object, request: object): void {
-  addresses.set(websocket, clientAddress(request));
+/** The address as Express or the connection has it. */
+export function ipOf({ ip, socket }: Source): string | undefined {
+  return isString(ip) ? ip : socket?.remoteAddress;
 }
 
 /** The key of a client: its caller, otherwise its address. No address begins with a word. */
@@ -24,11 +23,8 @@ export const clientKey = (source: unknown, caller: Caller | null | undefined): s
  * count as one.
  */
 export function clientAddress(source: unknown): string {
-  const known = addresses.get(source as object);
-  if (known !== undefined) return known;
-  const { ip, socket } = source as Source;
-  const address = typeof ip === 'string' ? ip : socket?.remoteAddress;
-  if (typeof address !== 'string') return 'unknown';
+  const address = ipOf(source as Source);
+  if (address === undefined) return 'unknown';
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return mapped;
   return isIPv6(address) ? `${networkOf(address)}::/64` : address;
