@@ -106,8 +106,8 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
   context?: Hook<[source: Source, details: ContextDetails<C>], MaybePromise<Context>> | (Context & Plain);
   /**
    * Says who sends a request, or opens a WebSocket: asked once for each of them, before the context, and for each event
-   * if the context is per event. `context`, `auth`, `budget`, `responseCache`, `idempotency`, `cursors` and `usage` use its
-   * answer. @default unknown
+   * if the context is per event. `context`, `auth`, `budget`, `clientLimits`, `responseCache`, `idempotency`, `cursors` and
+   * `usage` use its answer. @default unknown
    */
   caller?: CallerFunction<Source, C> | undefined;
   /** The source of root fields, or a function of the request or WebSocket. @default none */
@@ -165,7 +165,7 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
    * Limits what each client may have open and start over HTTP, sockets and event streams, and enforces `@rateLimit` of
    * the schema: `true` does only that. `false` says that other code enforces it. @default none
    */
-  clientLimits?: boolean | ClientLimitOptions<Source> | undefined;
+  clientLimits?: boolean | ClientLimitOptions | undefined;
   /**
    * Executes a repeated mutation once: a repetition with the same key gets the stored result, on all transports. `true` needs
    * the option `caller`. @default off
@@ -459,16 +459,6 @@ export interface PersistedQueryOptions {
    * @default 86_400_000 (a day)
    */
   ttl?: Duration | undefined;
-  /**
-   * The time to wait for the store.
-   * @default 200
-   */
-  timeout?: Duration | undefined;
-  /**
-   * Prefix of the keys in the store.
-   * @default 'espalier:apq:'
-   */
-  prefix?: string | undefined;
 }
 
 /** The option `documents` of `graphqlHTTP`: how documents are kept, and which of them clients request by id. */
@@ -535,14 +525,10 @@ export interface BudgetOptions<Source = ContextSource, Context = unknown> {
    */
   key?: Hook<[source: Source, context: Context], MaybePromise<string | undefined>> | undefined;
   /**
-   * The Redis that keeps the buckets, which the processes with the same `prefix` share.
+   * The Redis that keeps the buckets, which all its processes share.
    * @default none: each process has its own buckets
    */
   redis?: RedisSource | undefined;
-  /** Prefix of the keys in Redis. @default 'espalier:budget:' */
-  prefix?: string | undefined;
-  /** The time to wait for Redis. @default 100 */
-  timeout?: Duration | undefined;
   /**
    * When Redis is unavailable: `'local'` uses buckets of this process, `'open'` executes every operation, and
    * `'closed'` refuses every operation with 503. @default 'local'
@@ -551,13 +537,7 @@ export interface BudgetOptions<Source = ContextSource, Context = unknown> {
 }
 
 /** Limits of each client. What a client reaches is refused with 429 and the code `RATE_LIMITED`. */
-export interface ClientLimitOptions<Source = ContextSource> {
-  /**
-   * Returns the key of a client, such as its user, by the request or the upgrade request of a WebSocket. `undefined` means
-   * its address, `null` no limits.
-   * @default the client's address: `req.ip`, or that of the socket; the first 64 bits of an IPv6 address
-   */
-  key?: Hook<[request: Source], MaybePromise<string | null | undefined>> | undefined;
+export interface ClientLimitOptions {
   /** WebSockets and event streams that are open at a time, in this process. @default Infinity */
   connections?: number | undefined;
   /** Subscriptions that are active at a time, in this process. @default Infinity */
@@ -569,20 +549,11 @@ export interface ClientLimitOptions<Source = ContextSource> {
   /** The time in which `newConnections` and `newOperations` become available again. @default 60000 */
   window?: Duration | undefined;
   /**
-   * The Redis that counts for `newConnections`, `newOperations` and `@rateLimit`, together for all processes with the same
-   * `prefix`.
+   * The Redis that counts for `newConnections`, `newOperations` and `@rateLimit`, together for all its processes. Each
+   * process counts for itself while Redis does not reply.
    * @default none: each process counts for itself
    */
   redis?: RedisSource | undefined;
-  /** Prefix of the keys in Redis. @default 'espalier:clients:' */
-  prefix?: string | undefined;
-  /** The time to wait for Redis. @default 100 */
-  timeout?: Duration | undefined;
-  /**
-   * When Redis is unavailable: `'local'` counts in this process, `'open'` allows everything, and `'closed'` refuses what
-   * would be counted. @default 'local'
-   */
-  onUnavailable?: 'local' | 'open' | 'closed' | undefined;
 }
 
 /** A secret of at least 32 bytes. */

@@ -23,20 +23,6 @@ export interface IdempotencyOptions<Source = ContextSource, Context = unknown> {
    * @default the memory of this process, up to 64 MiB: only for a single process, which forgets its keys when it ends
    */
   redis?: RedisSource | undefined;
-  /** Prefix of the keys in Redis. @default 'espalier:idempotency:' */
-  prefix?: string | undefined;
   /** How long a result is kept, and how long a key stays unknown after a crash. @default 86400000, a day */
   ttl?: Duration | undefined;
-  /**
-   * How long a mutation counts as running after the last sign of its process, which renews it three times as often. Then
-   * its key is unknown: it is refused with 409 (`IDEMPOTENCY_UNKNOWN`) and never executed again.
-   * @default 15000
-   */
-  lease?: Duration | undefined;
-  /**
-   * How long a repetition waits for the first mutation, or for Redis, before it is refused with 409
-   * (`IDEMPOTENCY_IN_PROGRESS`) or 503 (`IDEMPOTENCY_UNAVAILABLE`), and `Retry-After`.
-   * @default 5000
-   */
-  wait?: Duration | undefined;
 }

@@ -1,4 +1,4 @@
-import type { ContextSource, Duration, Hook, MaybePromise } from './connect.ts';
+import type { ContextSource, Hook } from './connect.ts';
 import type { RedisSource } from './redis.ts';
 
 /** A client of the API, as it names itself. */
@@ -20,18 +20,12 @@ export interface UsageReport {
   readonly days: Readonly<Record<string, Readonly<Record<string, ClientUsage>>>>;
 }
 
-/** Options of usage. Of `file`, `redis` and `write` one at most; without them the counts stay in memory. */
+/** Options of usage. Either `file` or `redis`; without them the counts stay in memory. */
 export interface UsageOptions<Source = ContextSource> {
   /** A JSON file. Several processes of one machine may share it. @default none */
   file?: string | URL | undefined;
   /** The Redis that all processes share: a hash per day. @default none */
   redis?: RedisSource | undefined;
-  /** Prefix of the keys in Redis. @default 'espalier:usage:' */
-  prefix?: string | undefined;
-  /** Gets the counts since its last call. If it fails, its next call gets them again. @default none */
-  write?: Hook<[counts: UsageReport], MaybePromise<unknown>> | undefined;
-  /** The time until new counts are written. @default 60000 */
-  interval?: Duration | undefined;
   /** The days that are kept, in the file, in Redis and in memory. @default 100 */
   days?: number | undefined;
   /**
@@ -51,6 +45,6 @@ export interface UsageOptions<Source = ContextSource> {
 export interface SchemaUsage {
   /** Writes the counts that are not written yet. Call it before the process ends. */
   flush(): Promise<void>;
-  /** Writes the counts, and returns all that are kept. Not with the option `write`, whose function keeps them. */
+  /** Writes the counts, and returns all that are kept. */
   report(): Promise<UsageReport>;
 }

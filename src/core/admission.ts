@@ -69,9 +69,11 @@ type CoercionSettings = Pick<EngineSettings, 'maxErrors' | 'hideSuggestions'>;
 type Values = Readonly<Record<string, unknown>>;
 
 /** The variables of an operation as resolvers get them. */
-interface CoercedValues {
+export interface CoercedValues {
   readonly kind: 'values';
   readonly values: Values;
+  /** The same as `getArgumentValues` of the installed graphql takes them. */
+  readonly variables: Values;
 }
 
 /** Coerces the variables. The engine does it again, since most operations run without a hook and with the whole schema. */
@@ -81,11 +83,12 @@ export function coerceVariables(
   { maxErrors, hideSuggestions }: CoercionSettings,
 ): RequestError | CoercedValues {
   const definitions = operation.variableDefinitions ?? [];
-  if (definitions.length === 0) return { kind: 'values', values: {} };
+  if (definitions.length === 0) return { kind: 'values', values: {}, variables: {} };
   const options = { maxErrors, hideSuggestions };
   const result: CoercionResult = getVariableValues(schema, definitions, inputs ?? {}, options);
   if (result.errors === undefined) {
-    return { kind: 'values', values: result.coerced ?? result.variableValues?.coerced ?? {} };
+    const values = result.coerced ?? result.variableValues?.coerced ?? {};
+    return { kind: 'values', values, variables: result.variableValues ?? values };
   }
   for (const error of result.errors) setErrorCode(error, 'BAD_USER_INPUT');
   return { kind: 'error', errors: result.errors.slice(0, maxErrors), status: 400 };

@@ -61,21 +61,23 @@ export interface Extension {
   readonly handler?: Partial<Pick<GraphQLHandler, keyof GraphQLHandler>>;
 }
 
-/** The limits of each client. A client has the key of its request, which `operation` and `connect` find. */
+/** The limits of each client: of a caller or, if nobody has signed in, of an address. */
 export interface ClientGate {
   /** Counts an operation, before it is prepared. Returns why it must not run. */
   operation(source: unknown, caller: Caller | null | undefined): MaybePromise<RequestError | undefined>;
   /** Counts a WebSocket, by its upgrade request. Returns why it must not be opened. */
   connect(request: object): MaybePromise<HttpError | undefined>;
-  /** Returns the same client for a WebSocket as for its upgrade request. */
-  adopt(websocket: object, request: object): void;
-  /** Takes a place of the client until the holder releases it. @throws HttpError 429 if there is none. */
-  hold(place: ClientPlace, source: object, holder: object): void;
-  /** Frees all places of a holder. */
-  release(holder: object): void;
+  /** Takes places of a client until `release`. @throws HttpError 429 if it has none. */
+  hold(source: unknown, caller: Caller | null | undefined, ...kinds: readonly PlaceKind[]): ClientPlaces;
+  release(places: ClientPlaces, ...kinds: readonly PlaceKind[]): void;
 }
 
-export type ClientPlace = 'connections' | 'subscriptions';
+export type PlaceKind = 'connections' | 'subscriptions';
+
+/** What one client has open: one object for all who hold a place of it, so that each of them keeps a reference only. */
+export interface ClientPlaces extends Record<PlaceKind, number> {
+  readonly key: string;
+}
 
 /** What `prepare` of an extension gets. */
 export interface PrepareParts {

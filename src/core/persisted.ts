@@ -5,7 +5,7 @@ import type { PersistedQueryStore } from '../../types/graphql.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import type { PreparedOperation, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
-import { delay, duration, optionError, type Rules, resolveOptions, rule } from '../options/rules.ts';
+import { duration, optionError, type Rules, resolveOptions, rule } from '../options/rules.ts';
 import { PERSISTED_QUERY_OPTIONS } from '../options/scopes.ts';
 import { isFunction, isObject, isString, settle } from '../options/values.ts';
 import { BoundedStore } from '../redis/bounded.ts';
@@ -20,8 +20,6 @@ export interface PersistedQuerySettings {
   readonly redis: RedisSource | undefined;
   readonly store: PersistedQueryStore | undefined;
   readonly ttl: number;
-  readonly timeout: number;
-  readonly prefix: string;
 }
 
 const apqRules: Rules<PersistedQuerySettings> = {
@@ -32,8 +30,6 @@ const apqRules: Rules<PersistedQuerySettings> = {
     'an object with the functions "get" and "set"; a Redis is the option "redis"',
   ),
   ttl: duration(24 * 60 * 60 * 1000),
-  timeout: delay(200),
-  prefix: rule('espalier:apq:', isString, 'a string'),
 };
 
 /** @throws TypeError (code `ERR_OPTION`). */
@@ -54,7 +50,7 @@ export function createPersisted(
   { options, report }: CoreParts,
 ): PersistedQueries {
   const target = apq.redis ?? apq.store;
-  const store = target === undefined ? undefined : new SharedStore(target, apq, report);
+  const store = target === undefined ? undefined : new SharedStore(target, apq.ttl, report);
   return new PersistedQueries(prepare, store, { bytes, characters: maxCharacters(options.limits) });
 }
 
@@ -156,23 +152,22 @@ const storeIn = (redis: RedisCommands): PersistedQueryStore => ({
   set: (key, ...args) => redis.send({ name: 'set', keys: [key], args }),
 });
 
+const PREFIX = 'espalier:apq:';
+/** Milliseconds that a request waits for the store. */
+const TIMEOUT = 200;
+
 /** A store of several processes that never fails: without the store, every query is unknown. */
 class SharedStore {
-  readonly #settings: PersistedQuerySettings;
+  readonly #ttl: number;
   readonly #store: PersistedQueryStore;
   readonly #bounded: BoundedStore;
 
-  constructor(
-    store: RedisSource | PersistedQueryStore,
-    settings: PersistedQuerySettings,
-    onError: (error: unknown) => void,
-  ) {
+  constructor(store: RedisSource | PersistedQueryStore, ttl: number, onError: (error: unknown) => void) {
     this.#store = isRedis(store) ? storeIn(commandsOf(store)) : store;
-    this.#settings = settings;
-    const { timeout } = settings;
+    this.#ttl = ttl;
     this.#bounded = new BoundedStore({
-      timeout,
-      late: `no reply within ${timeout} ms`,
+      timeout: TIMEOUT,
+      late: `no reply within ${TIMEOUT} ms`,
       pausesAfterError: true,
       report(cause) {
         const reason = toError(cause).message;
@@ -184,14 +179,13 @@ class SharedStore {
 
   /** Returns a stored query; undefined if there is none, or if the store fails or is slow. */
   async get(hash: string): Promise<string | undefined> {
-    const { prefix } = this.#settings;
-    const found = await this.#bounded.use<unknown>(() => this.#store.get(prefix + hash), undefined);
+    const found = await this.#bounded.use<unknown>(() => this.#store.get(PREFIX + hash), undefined);
     return isString(found) ? found : undefined;
   }
 
   /** Stores a query. Does not wait for the store. */
   set(hash: string, query: string): void {
-    const { prefix, ttl } = this.#settings;
-    void this.#bounded.use<unknown>(() => this.#store.set(prefix + hash, query, 'PX', ttl), undefined);
+    const set = () => this.#store.set(PREFIX + hash, query, 'PX', this.#ttl);
+    void this.#bounded.use<unknown>(set, undefined);
   }
 }

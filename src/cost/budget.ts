@@ -1,7 +1,8 @@
 import { GraphQLError } from 'graphql';
 import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
-import { refusalError } from '../execution/graphql-error.ts';
+import type { RedisSource } from '../../types/redis.ts';
+import { refuse } from '../execution/graphql-error.ts';
 import { type RequestError, withNativePromise } from '../execution/types.ts';
 import type { Headers } from '../http/reply.ts';
 import {
@@ -16,23 +17,19 @@ import {
 } from '../options/rules.ts';
 import { BUDGET_OPTIONS } from '../options/scopes.ts';
 import { isString, settle } from '../options/values.ts';
-import { clientAddress } from '../rate-limit/address.ts';
-import {
-  type BucketPlace,
-  boundedKey,
-  bucketRules,
-  createBucketPlace,
-  secondsUntil,
-  type Taken,
-  type Unavailable,
-} from '../rate-limit/buckets.ts';
+import { clientKey } from '../rate-limit/address.ts';
+import { createBuckets, secondsUntil, type Taken } from '../rate-limit/buckets.ts';
+import { refuseOperation, tooMany } from '../rate-limit/refusal.ts';
+import { redisRule } from '../redis/clients.ts';
 
 /** The option `budget` after checks, with defaults filled in. */
-interface BudgetSettings extends BucketPlace {
+interface BudgetSettings {
   readonly limit: number;
   readonly window: number;
   readonly unit: 'cost' | 'operations';
   readonly key: ((source: unknown, context: unknown) => MaybePromise<unknown>) | undefined;
+  readonly redis: RedisSource | undefined;
+  readonly onUnavailable: 'local' | 'open' | 'closed';
 }
 
 const rules: Rules<BudgetSettings> = {
@@ -41,7 +38,8 @@ const rules: Rules<BudgetSettings> = {
   window: duration(60_000),
   unit: oneOf('cost', 'operations'),
   key: optionalFunction(),
-  ...bucketRules('espalier:budget:'),
+  redis: redisRule,
+  onUnavailable: oneOf('local', 'open', 'closed'),
 };
 
 /**
@@ -74,22 +72,28 @@ const WARNING = { owner: 'graphqlHTTP: budget', type: 'BudgetWarning', code: 'ES
 const UNLIMITED: WithinBudget = { kind: 'within', headers: undefined };
 
 export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
-  const { unit, key: keyOf } = settings;
-  const buckets = createBucketPlace(settings, WARNING)(settings);
+  const { limit, unit, key: keyOf, redis, onUnavailable } = settings;
+  const bucketsOf = createBuckets<'open' | 'closed'>({
+    redis,
+    prefix: 'espalier:budget:',
+    warning: WARNING,
+    away: (local) => (onUnavailable === 'local' ? local() : onUnavailable),
+  });
 
   function take(key: unknown, cost: number): MaybePromise<RequestError | WithinBudget> {
     if (key === undefined) return UNLIMITED;
     if (!isString(key))
       throw wrongReturnValue(BUDGET_OPTIONS, 'key', key, 'a string, or undefined for no budget');
     const tokens = unit === 'cost' ? cost : 1;
-    if (tokens > settings.limit) return tooExpensive(tokens, settings.limit);
-    const taken = buckets.take(boundedKey(key), tokens);
-    return settle(taken, (settled) => toResult(settled, tokens, settings));
+    if (tokens > limit) return tooExpensive(tokens, limit);
+    return settle(bucketsOf(settings).take(key, tokens), (taken) => {
+      if (taken === 'open') return UNLIMITED;
+      return taken === 'closed' ? UNAVAILABLE : toResult(taken, tokens, settings);
+    });
   }
 
   return (source, context, cost, caller) => {
-    // No address begins with a word.
-    if (keyOf === undefined) return take(caller ? `caller ${caller.id}` : clientAddress(source), cost);
+    if (keyOf === undefined) return take(clientKey(source, caller), cost);
     return settle(withNativePromise(keyOf(source, context)), (key) => take(key, cost));
   };
 }
@@ -104,15 +108,12 @@ const UNAVAILABLE: RequestError = {
   status: 503,
 };
 
-function toResult(
-  taken: Taken | Unavailable,
-  tokens: number,
-  settings: BudgetSettings,
-): RequestError | WithinBudget {
-  if (taken === 'open') return UNLIMITED;
-  if (taken === 'closed') return UNAVAILABLE;
+function toResult(taken: Taken, tokens: number, settings: BudgetSettings): RequestError | WithinBudget {
+  const { limit, window } = settings;
   const headers = rateLimitHeaders(taken, settings);
-  return taken.allowed ? { kind: 'within', headers } : usedUp(taken, tokens, settings, headers);
+  if (taken.allowed) return { kind: 'within', headers };
+  const reason = `The budget of ${limit} per ${window / 1000} s is used up`;
+  return refuseOperation(tooMany(reason, secondsUntil(tokens, taken, settings), headers));
 }
 
 /** draft-ietf-httpapi-ratelimit-headers-10, §3 and §4. */
@@ -124,23 +125,10 @@ function rateLimitHeaders({ left }: Taken, { limit, window, unit }: BudgetSettin
   };
 }
 
-function usedUp(taken: Taken, tokens: number, settings: BudgetSettings, headers: Headers): RequestError {
-  const { limit, window } = settings;
-  const retryAfter = secondsUntil(tokens, taken, settings);
-  const message = `The budget of ${limit} per ${window / 1000} s is used up; retry after ${retryAfter} s`;
-  const http = { status: 429, headers: { ...headers, 'retry-after': String(retryAfter) } };
-  const error = new GraphQLError(message, { extensions: { code: 'RATE_LIMITED', retryAfter, http } });
-  return { kind: 'error', errors: [error], status: 429 };
-}
-
 const tooExpensive = (cost: number, limit: number): RequestError => ({
-  kind: 'error',
-  errors: [
-    refusalError(
-      `The cost ${cost} of the operation exceeds the whole budget of ${limit}; select fewer fields or shorter lists`,
-      'COST_LIMIT',
-    ),
-  ],
-  status: 400,
+  ...refuse(
+    `The cost ${cost} of the operation exceeds the whole budget of ${limit}; select fewer fields or shorter lists`,
+    'COST_LIMIT',
+  ),
   limit: true,
 });

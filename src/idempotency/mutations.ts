@@ -51,6 +51,12 @@ const MAX_RESULT_LENGTH = 8 * 1024 * 1024;
 const STORE_MILLISECONDS = 2000;
 /** Milliseconds between two attempts. */
 const PAUSE = { first: 20, last: 500 };
+/**
+ * Milliseconds: `lease` after the last sign of a process, its mutations are unknown; a repetition waits for `wait`. Tests
+ * shorten them.
+ */
+export const TIMES = { lease: 15_000, wait: 5000 };
+const PREFIX = 'espalier:idempotency:';
 
 /** Executes the mutations of one handler, those with a key once. */
 export class IdempotentMutations {
@@ -63,7 +69,7 @@ export class IdempotentMutations {
   constructor(settings: IdempotencySettings, report: (error: unknown) => void) {
     const { redis, ttl } = settings;
     this.#settings = settings;
-    this.#store = redis === undefined ? new MemoryKeys(ttl) : new RedisKeys(redis, settings);
+    this.#store = redis === undefined ? new MemoryKeys(ttl) : new RedisKeys(redis, ttl);
     this.#report = report;
     if (redis !== undefined) this.#tryStore();
   }
@@ -149,7 +155,7 @@ export class IdempotentMutations {
 
   /** Takes a key, or waits for the operation that has it, or for the store. */
   async #claim(use: KeyUse, origin: ErrorOrigin | undefined): Promise<Claimed> {
-    const end = performance.now() + this.#settings.wait;
+    const end = performance.now() + TIMES.wait;
     let isUncertain = false;
     for (let pause = PAUSE.first; ; pause = longer(pause)) {
       let claim: Claimed = { kind: 'unavailable' };
@@ -177,7 +183,7 @@ export class IdempotentMutations {
     inputs.incremental = undefined;
     inputs.outlivesClient = true;
     const renew = async (): Promise<unknown> => this.#store.renew(use);
-    const timer = setInterval(() => renew().catch(ignore), this.#settings.lease / 3).unref();
+    const timer = setInterval(() => renew().catch(ignore), TIMES.lease / 3).unref();
     // After an exception it is not known how far the operation came.
     let end = (): MaybePromise<unknown> => this.#store.complete(use, undefined);
     try {
@@ -460,11 +466,11 @@ const TIMEOUT_MILLISECONDS = 2000;
 
 class RedisKeys implements KeyStore {
   readonly #redis: RedisCommands;
-  readonly #settings: IdempotencySettings;
+  readonly #ttl: number;
 
-  constructor(redis: RedisSource, settings: IdempotencySettings) {
+  constructor(redis: RedisSource, ttl: number) {
     this.#redis = commandsOf(redis);
-    this.#settings = settings;
+    this.#ttl = Math.ceil(ttl);
   }
 
   get problem(): Error | undefined {
@@ -495,10 +501,9 @@ class RedisKeys implements KeyStore {
   }
 
   async #run(script: RedisScript, { id, print, owner }: KeyUse, result: string): Promise<readonly string[]> {
-    const { prefix, lease, ttl } = this.#settings;
-    const inputs = [print, owner, lease, Math.ceil(ttl), result] as const;
+    const inputs = [print, owner, TIMES.lease, this.#ttl, result] as const;
     try {
-      const reply = await script.run(this.#redis, TIMEOUT_MILLISECONDS, `${prefix}${id}`, ...inputs);
+      const reply = await script.run(this.#redis, TIMEOUT_MILLISECONDS, PREFIX + id, ...inputs);
       return reply as string[];
     } catch (error) {
       throw named(error as Error);

@@ -5,7 +5,6 @@ import { createUnenforcedNote } from '../core/unenforced.ts';
 import { noteLocalKeys } from '../diagnostics/logging.ts';
 import {
   closest,
-  delay,
   duration,
   isEither,
   isListOf,
@@ -27,10 +26,7 @@ export interface IdempotencySettings {
   readonly user: ((source: unknown, context: unknown) => unknown) | undefined;
   readonly required: boolean | readonly string[];
   readonly redis: RedisSource | undefined;
-  readonly prefix: string;
   readonly ttl: number;
-  readonly lease: number;
-  readonly wait: number;
 }
 
 const rules: Rules<IdempotencySettings> = {
@@ -41,10 +37,7 @@ const rules: Rules<IdempotencySettings> = {
     'a boolean, or a list of the fields of the mutation type',
   ),
   redis: redisRule,
-  prefix: rule('espalier:idempotency:', isString, 'a string'),
   ttl: duration(24 * 60 * 60 * 1000),
-  lease: delay(15_000),
-  wait: delay(5000, 0),
 };
 
 /**

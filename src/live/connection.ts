@@ -16,6 +16,7 @@ import type {
 import { toMilliseconds } from '../core/admission.ts';
 import type { FindCaller } from '../core/caller.ts';
 import type { ContextFactory } from '../core/core.ts';
+import type { ClientPlaces } from '../core/extension.ts';
 import { events } from '../diagnostics/events.ts';
 import { debug } from '../diagnostics/logging.ts';
 import { inTime } from '../execution/deadline.ts';
@@ -124,6 +125,8 @@ export class Connection implements LiveConnection {
   #request: IncomingMessage | undefined;
   #schema: GraphQLSchema | undefined;
   #caller: Caller | null | undefined;
+  /** Undefined if clients have no limits. */
+  #place: ClientPlaces | undefined;
   /** Runs a function in the asynchronous context of the upgrade request; undefined if it has none. */
   readonly #inContext: (<T>(run: () => T) => T) | undefined;
   /** The close code and reason of a closed socket. */
@@ -201,8 +204,10 @@ export class Connection implements LiveConnection {
     const { core, settings, context } = this.services;
     this.#initBy = NEVER;
     this.pendingChecks = [];
-    if (core.findCaller !== undefined)
+    if (core.findCaller !== undefined) {
       this.#caller = await this.#findCaller(core.findCaller, connectionParams);
+      if (this.#caller !== null) this.hold();
+    }
     const origin = { transport: 'websocket', connectionParams, caller: this.#caller } as const;
     this.#schema = await core.schemaFor(this.#request, origin);
     core.onSocket(this.websocket, connectionParams);
@@ -215,6 +220,22 @@ export class Connection implements LiveConnection {
     if (expiresAt !== undefined) this.expireBy(expiresAt);
     if (acceptance !== false) this.#onAccepted();
     return acceptance;
+  }
+
+  /**
+   * Takes a place among the open connections of the client: of its address, and of the caller as soon as it is known.
+   *
+   * @throws HttpError 429 if there is none.
+   */
+  hold(): void {
+    this.#releasePlace();
+    if (this.#closed === undefined)
+      this.#place = this.services.core.clients?.hold(this.websocket, this.#caller, 'connections');
+  }
+
+  #releasePlace(): void {
+    if (this.#place !== undefined) this.services.core.clients?.release(this.#place, 'connections');
+    this.#place = undefined;
   }
 
   /** May close the connection. */
@@ -419,6 +440,7 @@ export class Connection implements LiveConnection {
     if (this.isAccepted) this.#callHook('onDisconnect', this.#closed);
     this.#callHook('onClose', this.#closed);
     this.#releaseRequest();
+    this.#releasePlace();
     this.services.onClosed(this);
   }
 
@@ -478,6 +500,8 @@ class SocketOperation extends LiveOperation implements Envelope {
   readonly before: string;
   /** The estimated memory of its document and variables. */
   readonly bytes: number;
+  /** Undefined if it is no subscription, or clients have no limits. */
+  #place: ClientPlaces | undefined;
   #hasEnded = false;
 
   constructor(
@@ -556,7 +580,8 @@ class SocketOperation extends LiveOperation implements Envelope {
   override accept({ operation }: PreparedOperation): undefined {
     // The client may have cancelled it while it was counted.
     if (!this.isLive) throw CLIENT_ABORTED;
-    if (operation.operation === 'subscription') this.core.clients?.hold('subscriptions', this.source, this);
+    if (operation.operation === 'subscription')
+      this.#place = this.core.clients?.hold(this.source, this.caller, 'subscriptions');
   }
 
   override createContext(): MaybePromise<unknown> {
@@ -585,6 +610,7 @@ class SocketOperation extends LiveOperation implements Envelope {
 
   protected onRelease(): void {
     this.client.forgetOperation(this);
+    if (this.#place !== undefined) this.core.clients?.release(this.#place, 'subscriptions');
   }
 
   expireBy(time: number): void {

@@ -4,6 +4,7 @@ import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { StreamConnection } from '../../types/subscriptions.ts';
 import type { GraphQLCore } from '../core/core.ts';
+import type { ClientPlaces } from '../core/extension.ts';
 import type { ObservedOperation } from '../execution/observed.ts';
 import type { ErrorOrigin, GraphQLParams, PreparedOperation } from '../execution/types.ts';
 import { HttpError } from '../http/reply.ts';
@@ -58,8 +59,8 @@ export class EventStreams {
   /**
    * Begins the response of a subscription and runs it. The stream gets its results and errors.
    *
-   * @throws HttpError 400 if streams would avoid the checks of `onConnect`, 413 for large variables, 503 at the maximum
-   * number of connections.
+   * @throws HttpError 400 if streams would avoid the checks of `onConnect`, 413 for large variables, 429 if the client has
+   * too many streams, 503 at the maximum number of connections.
    */
   run(
     { req, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
@@ -70,7 +71,7 @@ export class EventStreams {
     if (estimateMemory(params) > OPERATION_BYTES) {
       throw new HttpError(413, 'The document and the variables are too large', { code: 'OPERATION_REFUSED' });
     }
-    this.#hold(req, res);
+    const places = this.#core.clients?.hold(req, caller, 'connections', 'subscriptions');
     if (this.#ping > 0) endpoint.timer.shorten(Math.max(5, this.#ping / 4));
     const stream = new EventStream(endpoint, {
       req,
@@ -80,6 +81,7 @@ export class EventStreams {
       context,
       caller,
       observed,
+      places,
       encoding: createEncoding(),
     });
     stream.open(new StreamQueue(stream.writer, endpoint.scheduler, this.#joined), this.#ping);
@@ -87,15 +89,6 @@ export class EventStreams {
     endpoint.opening.delete(res);
     for (const check of checks) check(stream);
     runPrepared(stream, prepared);
-  }
-
-  /** @throws HttpError 429 if the client has too many streams. */
-  #hold(req: IncomingMessage, res: ServerResponse): void {
-    const { clients } = this.#core;
-    if (clients === undefined) return;
-    res.once('close', () => clients.release(res));
-    clients.hold('connections', req, res);
-    clients.hold('subscriptions', req, res);
   }
 
   /** Called before the context of a stream is created: a `disconnect` meanwhile applies to the stream. */
@@ -136,6 +129,8 @@ interface StreamRequest {
   readonly context: unknown;
   readonly caller: Caller | null | undefined;
   readonly observed: ObservedOperation | undefined;
+  /** Those that the stream gives back when it has closed; undefined if clients have no limits. */
+  readonly places: ClientPlaces | undefined;
   readonly encoding: StreamEncoding | undefined;
 }
 
@@ -152,6 +147,7 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
   readonly #endpoint: LiveEndpoint;
   readonly #format: StreamFormat;
   readonly #request: IncomingMessage;
+  readonly #places: ClientPlaces | undefined;
   #queue: StreamQueue | undefined;
   #deadlines: Deadlines | undefined;
   /** The time in milliseconds since 1970 at which the stream ends. */
@@ -161,7 +157,7 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
   /** The parameters stay in memory until the operation ends, so it has no extensions except the cursor. */
   constructor(
     endpoint: LiveEndpoint,
-    { req, res, format, params, context, caller, observed, encoding }: StreamRequest,
+    { req, res, format, params, context, caller, observed, places, encoding }: StreamRequest,
   ) {
     super(
       { ...params, extensions: undefined },
@@ -177,6 +173,7 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
     this.#endpoint = endpoint;
     this.#format = format;
     this.#request = req;
+    this.#places = places;
   }
 
   get services(): LiveEndpoint {
@@ -327,6 +324,8 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
     this.#cancel();
     this.queue.discard();
     this.#endpoint.remove(this);
+    if (this.#places !== undefined)
+      this.#endpoint.core.clients?.release(this.#places, 'connections', 'subscriptions');
   }
 
   #push(envelope: Envelope, body: Buffer, mode: FlushMode): void {

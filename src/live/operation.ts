@@ -189,7 +189,6 @@ export abstract class LiveOperation extends Call implements EventConsumer {
     if (!this.isLive) return;
     this.isLive = false;
     this.observed?.end();
-    this.core.clients?.release(this);
     this.onRelease();
     this.releaseSource?.();
     this.releaseSource = undefined;

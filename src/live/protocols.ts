@@ -23,7 +23,7 @@ export type GraphQLWsProtocol = ReturnType<typeof packages.graphqlWs>;
 
 /** A close code with its reason. The reasons equal those of graphql-ws, since clients log them. */
 interface Closure {
-  readonly code: CloseCode;
+  readonly code: CloseCode | 1013;
   readonly reason: string;
 }
 
@@ -39,6 +39,8 @@ export const INIT_TIMEOUT: Closure = { code: 4408, reason: 'Connection initialis
 /** Clients of graphql-ws close with this code themselves, and reconnect after it. */
 const ACCEPT_TIMEOUT: Closure = { code: 4504, reason: 'Connection acknowledgement timeout' };
 const SECOND_INIT: Closure = { code: 4429, reason: 'Too many initialisation requests' };
+/** Clients of graphql-ws connect again later, and would give up after 4429. */
+export const TOO_MANY_CONNECTIONS: Closure = { code: 1013, reason: 'Too many connections' };
 /** graphql-ws has no limit of operations. Its clients do not reconnect after this code. */
 export const TOO_MANY_OPERATIONS: Closure = { code: 4429, reason: 'Too many operations' };
 const duplicateId = (id: string): Closure => ({ code: 4409, reason: `Subscriber for ${id} already exists` });
@@ -118,6 +120,10 @@ export abstract class Session {
   #refuseFor(error: unknown): void {
     if (isTimeout(error)) {
       this.refuse(ACCEPT_TIMEOUT);
+      return;
+    }
+    if (HttpError.is(error) && error.status === 429) {
+      this.refuse(TOO_MANY_CONNECTIONS);
       return;
     }
     const isPublic = isGraphQLError(error);

@@ -5,7 +5,6 @@ import type { Duplex } from 'node:stream';
 import type { WebSocketServer } from 'ws';
 import type { Middleware } from '../../types/connect.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
-import type { ClientGate } from '../core/extension.ts';
 import { debug, isDevelopment, noteHidden } from '../diagnostics/logging.ts';
 import { packages } from '../diagnostics/packages.ts';
 import { type Headers, HttpError, toError } from '../http/reply.ts';
@@ -39,8 +38,6 @@ export class UpgradeHandler {
   readonly #server: Server;
   readonly #target: WebSocketEndpoint;
   readonly #settings: UpgradeSettings;
-  /** The middleware, and the limits of the client, whose key may be a member that middleware has set. */
-  readonly #steps: readonly Middleware[];
   readonly #isDevelopment = isDevelopment();
   readonly #handshakes: WebSocketServer;
   /** The functions that stop waiting for the middleware of an upgrade. */
@@ -55,9 +52,6 @@ export class UpgradeHandler {
     this.#settings = settings;
     const { subscriptionProtocols } = target.core;
     this.#handshakes = createWebSocketServer(settings, subscriptionProtocols);
-    const { clients } = target.core;
-    this.#steps =
-      clients === undefined ? settings.middleware : [...settings.middleware, countConnection(clients)];
   }
 
   readonly handle: UpgradeListener = (req, socket, head) => {
@@ -74,8 +68,11 @@ export class UpgradeHandler {
       if (isAllowed === undefined) this.#reject(req, socket, 500, '"allowedOrigins" failed');
       else if (!isAllowed)
         this.#reject(req, socket, 403, originRefusal(req, allowedOrigins, app), ORIGIN_HINT);
-      else if (this.#steps.length === 0) this.#accept(req, socket, head);
-      else this.#acceptAfterMiddleware(req, socket, head);
+      else {
+        if (app !== undefined && this.#target.readsAddress) Object.setPrototypeOf(req, app.request);
+        if (this.#settings.middleware.length === 0) this.#count(req, socket, head);
+        else this.#countAfterMiddleware(req, socket, head);
+      }
     }
   };
 
@@ -95,7 +92,7 @@ export class UpgradeHandler {
     }
   }
 
-  #acceptAfterMiddleware(req: IncomingMessage, socket: Duplex, head: Buffer): void {
+  #countAfterMiddleware(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     this.#pending++;
     const onResult = (result: MiddlewareResult): void => {
       clearTimeout(deadline);
@@ -104,14 +101,28 @@ export class UpgradeHandler {
       if (result === 'responded') return;
       const reason = this.#isClosed ? CLOSING : 'a middleware failed or took too long';
       if (result !== 'passed') this.#reject(req, socket, result.status, reason, '', result.headers);
-      else this.#accept(req, socket, head);
+      else this.#count(req, socket, head);
     };
     let giveUp = (_status: number): void => undefined;
     const stopWaiting = (): void => giveUp(503);
     const deadline = setTimeout(stopWaiting, this.#target.settings.limits.initTimeout).unref();
     this.#waiting.add(stopWaiting);
     const onError = (error: unknown): void => this.#target.reportError(error, req);
-    giveUp = runMiddleware(this.#steps, { server: this.#server, req, socket, onError }, onResult);
+    giveUp = runMiddleware(
+      this.#settings.middleware,
+      { server: this.#server, req, socket, onError },
+      onResult,
+    );
+  }
+
+  /** Counts the connection of its client, if clients have limits. */
+  #count(req: IncomingMessage, socket: Duplex, head: Buffer): void {
+    this.#pending++;
+    void settle(this.#target.core.clients?.connect(req), (refusal) => {
+      this.#pending--;
+      if (refusal === undefined) this.#accept(req, socket, head);
+      else this.#reject(req, socket, refusal.status, refusal.message, '', refusal.headers);
+    });
   }
 
   #accept(req: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -120,7 +131,7 @@ export class UpgradeHandler {
       return;
     }
     // The event `close` would not come again.
-    if (socket.destroyed || !this.#hold(req, socket)) return;
+    if (socket.destroyed) return;
     const { middleware, perMessageDeflate } = this.#settings;
     const open = { hasContext: middleware.length > 0, deflates: perMessageDeflate === 'shared' };
     if (open.deflates) {
@@ -128,26 +139,11 @@ export class UpgradeHandler {
     }
     try {
       this.#handshakes.handleUpgrade(req, socket, head, (websocket) =>
-        this.#target.open(websocket, req, socket, open),
+        this.#target.open(websocket, req, socket, open)?.hold(),
       );
     } catch (error) {
       // Another listener has upgraded the same socket.
       debug.subscriptions('upgrade of %s failed: %O', req.url, error);
-    }
-  }
-
-  /** Takes a place among the connections of the client for the life of the socket. False if it was rejected. */
-  #hold(req: IncomingMessage, socket: Duplex): boolean {
-    const { clients } = this.#target.core;
-    if (clients === undefined) return true;
-    try {
-      clients.hold('connections', req, socket);
-      socket.once('close', () => clients.release(socket));
-      return true;
-    } catch (error) {
-      const { status, message, headers } = error as HttpError;
-      this.#reject(req, socket, status, message, '', headers);
-      return false;
     }
   }
 
@@ -353,12 +349,6 @@ function isApp(listener: unknown): listener is ExpressApp {
   const { request, response } = listener as Partial<ExpressApp>;
   return typeof request === 'object' && typeof response === 'object';
 }
-
-/** Counts a new connection of its client. */
-const countConnection =
-  (clients: ClientGate): Middleware =>
-  (req, _res, next) =>
-    settle(clients.connect(req), next);
 
 /** Creates the server that performs the WebSocket handshakes. */
 function createWebSocketServer(

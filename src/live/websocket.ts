@@ -10,11 +10,11 @@ import { resolveCoreOptions } from '../core/options.ts';
 import { hasHandler, schemaHint } from '../core/schema.ts';
 import { noteBareSchema, noteServerWithoutSockets } from '../diagnostics/logging.ts';
 import { packages } from '../diagnostics/packages.ts';
-import { HttpError } from '../http/reply.ts';
 import { addPart } from '../http/server-parts.ts';
 import { delay, resolveOptions, wrongArgument } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { caught, isCount, isFunction, settle } from '../options/values.ts';
+import { ipOf } from '../rate-limit/address.ts';
 import {
   Connection,
   type ConnectionServices,
@@ -24,7 +24,7 @@ import {
 import { attachEndpoint, disconnect, endpointsByServer, LiveEndpoint } from './endpoint.ts';
 import { isOpen } from './frames.ts';
 import { connectionRules, resolveLimits, upgradeRules } from './options.ts';
-import { UNKNOWN_SUBPROTOCOL } from './protocols.ts';
+import { TOO_MANY_CONNECTIONS, UNKNOWN_SUBPROTOCOL } from './protocols.ts';
 import { UpgradeHandler } from './upgrade.ts';
 import { registerPath } from './upgrade-router.ts';
 
@@ -154,25 +154,34 @@ export class WebSocketEndpoint extends LiveEndpoint {
     this.core.reportError(error, { transport: 'websocket', operationName: undefined, request, socket });
   }
 
-  /** Serves a WebSocket; its listeners are registered synchronously. `socket` is its underlying socket. */
+  /** Whether limits, or functions of the options, read the addresses of clients. */
+  get readsAddress(): boolean {
+    return this.core.clients !== undefined || this.core.readsSource;
+  }
+
+  /**
+   * Serves a WebSocket; its listeners are registered synchronously. `socket` is its underlying socket. Returns undefined if
+   * the WebSocket was closed at once.
+   */
   open(
     websocket: WebSocketLike,
     request: IncomingMessage,
     socket: Duplex | undefined,
     { hasContext, deflates }: { readonly hasContext: boolean; readonly deflates: boolean },
-  ): void {
+  ): Connection | undefined {
     websocket.on('error', ignore);
-    if (!isOpen(websocket)) return;
+    if (!isOpen(websocket)) return undefined;
     if (this.isClosed) {
       websocket.close(1001, 'Going away');
-      return;
+      return undefined;
     }
     const protocol = this.core.subscriptionProtocols.find((name) => name === websocket.protocol);
     if (protocol === undefined) {
       websocket.close(UNKNOWN_SUBPROTOCOL.code, UNKNOWN_SUBPROTOCOL.reason);
-      return;
+      return undefined;
     }
-    this.core.clients?.adopt(websocket, request);
+    // The request is not kept.
+    if (this.readsAddress && !('ip' in websocket)) Object.assign(websocket, { ip: ipOf(request) });
     const connection = new Connection(this.#services, {
       websocket,
       request,
@@ -185,6 +194,7 @@ export class WebSocketEndpoint extends LiveEndpoint {
     websocket.on('message', onMessage);
     websocket.on('close', onClose);
     this.add(connection);
+    return connection;
   }
 }
 
@@ -239,32 +249,24 @@ export function createWebsocketHandler(core: GraphQLCore): WebsocketHandler {
     const socket =
       request.httpVersionMajor === 1 && request.socket instanceof Socket ? request.socket : undefined;
     const endpoint = endpointOf(request);
-    endpoint.open(websocket, request, socket, { hasContext: true, deflates: false });
-    if (core.clients !== undefined) limitWebSocket(endpoint, core.clients, websocket, request);
+    const connection = endpoint.open(websocket, request, socket, { hasContext: true, deflates: false });
+    if (connection !== undefined && core.clients !== undefined)
+      limitConnection(connection, core.clients, request);
   };
 }
 
 /**
  * Applies the limits of a client to a WebSocket that other code has accepted. It is open meanwhile, because messages
- * without a listener would be lost. Clients try again after 1013; 4429 would end those of graphql-ws.
+ * without a listener would be lost.
  */
-function limitWebSocket(
-  endpoint: WebSocketEndpoint,
-  clients: ClientGate,
-  websocket: WebSocketLike,
-  request: IncomingMessage,
-): void {
-  if (!isOpen(websocket)) return;
-  websocket.on('close', () => clients.release(websocket));
-  const count = () =>
-    settle(clients.connect(request), (refusal) => {
-      if (refusal !== undefined) throw refusal;
-      if (isOpen(websocket)) clients.hold('connections', request, websocket);
-    });
-  const refuse = (error: unknown): void => {
-    if (!HttpError.is(error)) endpoint.reportError(error, request);
-    const [code, reason] = HttpError.is(error) ? [1013, 'Too many connections'] : [1011, 'Internal error'];
-    websocket.close(code, reason);
-  };
-  void caught(count, refuse);
+function limitConnection(connection: Connection, clients: ClientGate, request: IncomingMessage): void {
+  const { code, reason } = TOO_MANY_CONNECTIONS;
+  void caught(
+    () =>
+      settle(clients.connect(request), (refusal) => {
+        if (refusal !== undefined) throw refusal;
+        connection.hold();
+      }),
+    () => connection.closeSocket(code, reason),
+  );
 }

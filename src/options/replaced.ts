@@ -138,6 +138,7 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
     ...all('keyGenerator identifyContext identifyFn', 'use budget.key'),
     ...all('store redisClient', 'use budget.redis'),
   },
+  'graphqlHTTP.clientLimits': all('key keyGenerator identifyContext', 'use caller of graphqlHTTP'),
   'graphqlHTTP.cost': all('maximumCost maxComplexity max limit', 'use cost.maxCost'),
   'graphqlHTTP.documents': {
     ...all('onlyPersisted allowOnly required', 'use documents.only'),

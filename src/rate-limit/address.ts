@@ -1,22 +1,30 @@
 import { isIPv6 } from 'node:net';
+import type { Caller } from '../../types/caller.ts';
 import type { ContextSource } from '../../types/connect.ts';
+import { isString } from '../options/values.ts';
 
-/** The members of a request or WebSocket that have the address of a client. */
+/** The members of a request that have the address of a client. */
 interface Source extends Pick<ContextSource, 'socket'> {
-  /** Set by Express, which knows its trusted proxies. */
+  /** Set by Express, which knows its trusted proxies; of a WebSocket that of its upgrade request. */
   readonly ip?: unknown;
-  /** The upgrade request of a WebSocket. */
-  readonly request?: { readonly ip?: unknown } | undefined;
 }
+
+/** The address as Express or the connection has it. */
+export function ipOf({ ip, socket }: Source): string | undefined {
+  return isString(ip) ? ip : socket?.remoteAddress;
+}
+
+/** The key of a client: its caller, otherwise its address. No address begins with a word. */
+export const clientKey = (source: unknown, caller: Caller | null | undefined): string =>
+  caller ? `caller ${caller.id}` : clientAddress(source);
 
 /**
  * Returns the address of a client. One client often has all addresses of an IPv6 network of 64 bits, so they
  * count as one.
  */
 export function clientAddress(source: unknown): string {
-  const { ip, request, socket } = source as Source;
-  const address = [ip, request?.ip, socket?.remoteAddress].find((value) => typeof value === 'string');
-  if (typeof address !== 'string') return 'unknown';
+  const address = ipOf(source as Source);
+  if (address === undefined) return 'unknown';
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return mapped;
   return isIPv6(address) ? `${networkOf(address)}::/64` : address;

@@ -2,76 +2,68 @@ import { createHash } from 'node:crypto';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
-import { delay, oneOf, type Rules, rule } from '../options/rules.ts';
-import { isString } from '../options/values.ts';
-import { type RedisCommands, redisRule } from '../redis/clients.ts';
+import { toError } from '../http/reply.ts';
+import { getOrCreate, settle } from '../options/values.ts';
+import { BoundedStore } from '../redis/bounded.ts';
+import type { RedisCommands } from '../redis/clients.ts';
 import { commandsOf, RedisScript } from '../redis/commands.ts';
 
-/** Where buckets are, as the options say. */
-export interface BucketPlace {
+/** Where buckets are. */
+interface BucketPlace<Away> {
   readonly redis: RedisSource | undefined;
+  /** The beginning of the keys in Redis. */
   readonly prefix: string;
-  readonly timeout: number;
-  readonly onUnavailable: 'local' | 'open' | 'closed';
+  readonly warning: Parameters<typeof createWarningLog>[0];
+  /** What an operation gets while Redis does not reply; `local` takes its tokens in this process. */
+  away(local: () => Taken): Taken | Away;
 }
-
-/** The rules of these options. */
-export const bucketRules = (prefix: string): Rules<BucketPlace> => ({
-  redis: redisRule,
-  prefix: rule(prefix, isString, 'a string'),
-  timeout: delay(100),
-  onUnavailable: oneOf('local', 'open', 'closed'),
-});
-
-type WarningSource = Parameters<typeof createWarningLog>[0];
 
 /** Buckets of one size. */
-export interface Buckets {
+interface Buckets<Away> {
   /** Takes `tokens` from the bucket of a key or, if it has less, what it has in whole tokens but not below `least`. */
-  take(key: string, tokens: number, least?: number): MaybePromise<Taken | Unavailable>;
+  take(key: string, tokens: number, least?: number): MaybePromise<Taken | Away>;
 }
+
+/** Returns the buckets of a size. */
+export type BucketsOf<Away = never> = (size: BucketSize) => Buckets<Away>;
+
+/** Milliseconds that an operation waits for Redis; one per second while Redis is silent. Tests change them. */
+export const TIMES = { wait: 500 };
 
 /** Creates buckets of any size in one place: in this process, or in Redis while it replies. */
-export function createBucketPlace(place: BucketPlace, source: WarningSource): (size: BucketSize) => Buckets {
-  const { redis } = place;
-  if (redis === undefined) return (size) => createLocalBuckets(size);
-  const warn = createWarningLog(source);
-  return (size) =>
-    withFallback(
-      createRedisBuckets(commandsOf(redis), { ...size, ...place }),
-      createLocalBuckets(size),
-      place.onUnavailable,
-      warn,
-    );
-}
-
-/** What the option `onUnavailable` says, if Redis does not reply. */
-export type Unavailable = 'open' | 'closed';
-
-/** Uses Redis while it replies, and applies the option `onUnavailable` otherwise. */
-function withFallback(
-  shared: BucketStore,
-  local: BucketStore,
-  onUnavailable: BucketPlace['onUnavailable'],
-  warn: (error: Error) => void,
-): Buckets {
-  return {
-    async take(key, tokens, least) {
-      try {
-        return await shared.take(key, tokens, least);
-      } catch (error) {
-        warn(error as Error);
-        return onUnavailable === 'local' ? local.take(key, tokens, least) : onUnavailable;
-      }
-    },
+export function createBuckets<Away>({ redis, prefix, warning, away }: BucketPlace<Away>): BucketsOf<Away> {
+  const commands = redis === undefined ? undefined : commandsOf(redis);
+  const warn = createWarningLog(warning);
+  const store = new BoundedStore({
+    timeout: TIMES.wait,
+    late: `Redis did not reply within ${TIMES.wait} ms`,
+    pausesAfterError: false,
+    report: (error) => warn(toError(error)),
+  });
+  const create = (size: BucketSize): Buckets<Away> => {
+    const local = createLocalBuckets(size);
+    return {
+      take(given, tokens, least = tokens) {
+        const key = boundedKey(given);
+        const inProcess = (): Taken => local.take(key, tokens, least);
+        if (commands === undefined) return inProcess();
+        const taken = store.use<Taken | undefined>(
+          () => takeFromRedis(commands, prefix + key, size, { tokens, least }),
+          undefined,
+        );
+        return settle(taken, (known) => known ?? away(inProcess));
+      },
+    };
   };
+  const bySize = new Map<string, Buckets<Away>>();
+  return (size) => getOrCreate(bySize, `${size.limit} ${size.window}`, () => create(size));
 }
 
 /** The maximum length of the name of a bucket. */
 const MAX_KEY_LENGTH = 256;
 
 /** Replaces a long key by its hash. The key may be a header of the client, and a hundred thousand of them are kept. */
-export const boundedKey = (key: string): string =>
+const boundedKey = (key: string): string =>
   key.length <= MAX_KEY_LENGTH ? key : createHash('sha256').update(key).digest('base64');
 
 /** The whole seconds, at least 1, after which a bucket has this many tokens. */
@@ -95,12 +87,8 @@ export interface Taken {
   readonly left: number;
 }
 
-interface BucketStore extends Buckets {
-  take(key: string, tokens: number, least?: number): MaybePromise<Taken>;
-}
-
 /** Buckets in this process. */
-interface LocalBuckets extends BucketStore {
+interface LocalBuckets extends Buckets<never> {
   take(key: string, tokens: number, least?: number): Taken;
 }
 
@@ -181,17 +169,16 @@ end
 return {allowed and 1 or 0, string.format('%.17g', taken), string.format('%.17g', left)}
 `);
 
-/** Creates buckets in Redis, which all processes share. `take` rejects if Redis is unavailable or slow. */
-function createRedisBuckets(
+/** Takes tokens from a bucket that all processes share. Rejects if Redis is unavailable. */
+async function takeFromRedis(
   redis: RedisCommands,
-  { limit, window, prefix, timeout }: BucketSize & Pick<BucketPlace, 'prefix' | 'timeout'>,
-): BucketStore {
-  return {
-    async take(key, tokens, least = tokens) {
-      const reply = await TAKE.run(redis, timeout, `${prefix}${key}`, limit, window, tokens, least);
-      // The number is a string if the client has the option `stringNumbers`.
-      const [allowed, taken, left] = reply as [number | string, string, string];
-      return { allowed: Number(allowed) === 1, taken: Number(taken), left: Number(left) };
-    },
-  };
+  key: string,
+  { limit, window }: BucketSize,
+  { tokens, least }: { readonly tokens: number; readonly least: number },
+): Promise<Taken> {
+  // The store stops waiting earlier.
+  const reply = await TAKE.run(redis, 10 * TIMES.wait, key, limit, window, tokens, least);
+  // The number is a string if the client has the option `stringNumbers`.
+  const [allowed, taken, left] = reply as [number | string, string, string];
+  return { allowed: Number(allowed) === 1, taken: Number(taken), left: Number(left) };
 }

@@ -2,12 +2,10 @@ import {
   type DirectiveNode,
   type FieldNode,
   type GraphQLCompositeType,
-  GraphQLError,
   type GraphQLField,
   type GraphQLSchema,
   getArgumentValues,
   getNamedType,
-  getVariableValues,
   isAbstractType,
   isCompositeType,
   isUnionType,
@@ -15,28 +13,25 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
+import { type CoercedValues, coerceVariables } from '../core/admission.ts';
+import type { PrepareParts } from '../core/extension.ts';
 import { directivesOf } from '../execution/directives.ts';
 import { fragmentsOf, isIncluded } from '../execution/document.ts';
-import type {
-  Guards,
-  MemoryAccount,
-  OperationCall,
-  OperationHooks,
-  PreparedOperation,
-  RequestError,
-} from '../execution/types.ts';
+import type { Guards, OperationCall, OperationHooks, PreparedOperation } from '../execution/types.ts';
 import { duration, optionError } from '../options/rules.ts';
 import { CLIENT_LIMITS } from '../options/scopes.ts';
-import { getOrCreate, isObject, isPositive, isString, settle } from '../options/values.ts';
-import { type BucketSize, type Buckets, boundedKey, secondsUntil } from './buckets.ts';
+import { getOrCreate, isObject, isPositive, isString, isThenable, settle } from '../options/values.ts';
+import { clientAddress, clientKey } from './address.ts';
+import { type BucketSize, type BucketsOf, secondsUntil } from './buckets.ts';
+import { refuseField, refuseOperation, tooMany } from './refusal.ts';
 
 type Field = GraphQLField<unknown, unknown>;
+type Client = Pick<OperationCall, 'source' | 'caller'>;
 
 /** One `@rateLimit` of a field. */
 interface FieldLimit extends BucketSize {
   /** The coordinate and the arguments: the name of its buckets. */
   readonly name: string;
-  readonly coordinate: string;
   /** `CALLER`, `ADDRESS`, or the path of an argument. */
   readonly by: string;
   readonly definition: Field;
@@ -102,7 +97,7 @@ function readLimit(coordinate: string, definition: Field, given: unknown): Field
   if (!isString(by) || !(by === 'CALLER' || by === 'ADDRESS' || isArgument))
     throw fail('by', `"CALLER", "ADDRESS", or the path of an argument, such as "input.email"`);
   const name = `${coordinate}:${limit}:${milliseconds}:${by}`;
-  return { name, coordinate, by, definition, limit, window: milliseconds };
+  return { name, by, definition, limit, window: milliseconds };
 }
 
 /** A limited field of an operation at one place of its result: all nodes with the same response keys. */
@@ -153,13 +148,6 @@ function usesOf({ schema, document, operation }: PreparedOperation, limits: Sche
   return [...uses.values()];
 }
 
-/** The result of `getVariableValues`: graphql 17 nests the values. */
-interface CoercionResult {
-  readonly errors?: readonly GraphQLError[];
-  readonly coerced?: Readonly<Record<string, unknown>>;
-  readonly variableValues?: { readonly coerced: Readonly<Record<string, unknown>> };
-}
-
 /** The values of a path in arguments: several if it leads through a list, none if they are not given. */
 function valuesAt(value: unknown, [name, ...path]: readonly string[]): readonly string[] {
   if (Array.isArray(value))
@@ -169,153 +157,110 @@ function valuesAt(value: unknown, [name, ...path]: readonly string[]): readonly 
   return [typeof value === 'object' ? JSON.stringify(value) : String(value)];
 }
 
-/** The tokens that an operation wants of one bucket, each for a use. */
-interface Demand {
-  readonly limit: FieldLimit;
-  readonly uses: Use[];
-}
-
 /** The memory of one use. */
 const BYTES_PER_USE = 300;
-
-/** The parts of `clientLimits` that fields need. */
-interface FieldServices {
-  bucketsOf(size: BucketSize): Buckets;
-  readonly clients: {
-    /** The key of a client; null if it has no limits. */
-    keyOf(source: unknown): MaybePromise<string | null>;
-    addressOf(source: object): string;
-  };
-  /** The seconds to wait while the buckets are unavailable. */
-  readonly unavailable: number;
-}
 
 /** Takes the tokens of the limited fields of an operation before it is executed. Undefined if it has none. */
 export function prepareFields(
   prepared: PreparedOperation,
-  account: MemoryAccount,
-  services: FieldServices,
+  { settings, account }: PrepareParts,
+  bucketsOf: BucketsOf,
 ): OperationHooks | undefined {
   const limits = limitsOf(prepared.schema);
   const uses = limits.isEmpty ? [] : usesOf(prepared, limits);
   if (uses.length === 0) return undefined;
   account.charge(uses.length * BYTES_PER_USE);
   const { operation } = prepared.operation;
-  const onRefused = (call: OperationCall, refused: ReadonlyMap<FieldNode, number>) => {
-    if (refused.size === 0) return undefined;
-    // An operation starts once and has many events.
-    if (operation === 'subscription') return refusedOperation(refused);
-    call.refused = refused;
-    return undefined;
-  };
   return {
-    admit: (call) =>
-      settle(services.clients.keyOf(call.source), (key) =>
-        settle(
-          refusedBy(
-            demandsOf(prepared, uses, call, {
-              caller: key,
-              address: () => services.clients.addressOf(Object(call.source)),
-            }),
-            services,
-          ),
-          (refused) => onRefused(call, refused),
-        ),
-      ),
+    admit(call) {
+      const variables = coerceVariables(prepared, call.variableValues, settings);
+      // The execution refuses the operation for these errors.
+      if (variables.kind === 'error') return undefined;
+      return settle(refusedBy(demandsOf(uses, variables, call), bucketsOf), (refused) => {
+        if (refused.size === 0) return undefined;
+        // An operation starts once and has many events.
+        if (operation === 'subscription')
+          return refuseOperation(
+            tooMany(requestedTooOften('The subscription'), Math.max(...refused.values())),
+          );
+        call.refused = refused;
+        return undefined;
+      });
+    },
     // The result belongs to this client: a cache must neither answer with another one nor share it.
     around: (call, { execute }, next) =>
       operation === 'query' && call.refused !== undefined ? execute(call) : next(),
   };
 }
 
+/** The tokens that an operation wants of one bucket, each for a use. */
+interface Demand {
+  readonly limit: FieldLimit;
+  readonly uses: Use[];
+}
+
+/** Returns what an operation wants of each bucket, by the keys of the buckets. */
 function demandsOf(
-  { schema, operation }: PreparedOperation,
   uses: readonly Use[],
-  { variableValues }: OperationCall,
-  client: Omit<KeyParts, 'variables'>,
+  { values, variables }: CoercedValues,
+  client: Client,
 ): ReadonlyMap<string, Demand> {
   const demands = new Map<string, Demand>();
-  const definitions = operation.variableDefinitions ?? [];
-  const result: CoercionResult = getVariableValues(schema, definitions, variableValues ?? {});
-  // The execution refuses the operation for these errors.
-  if (result.errors !== undefined && result.errors.length > 0) return demands;
-  // What `getArgumentValues` of the same version of graphql takes.
-  const variables = result.coerced ?? result.variableValues ?? {};
-  const values = result.coerced ?? result.variableValues?.coerced ?? {};
   for (const use of uses) {
     const first = use.nodes.find(({ directives }) => isIncluded(directives, (name) => values[name] === true));
     if (first === undefined) continue;
     for (const limit of use.limits)
-      for (const key of keysOf(limit, first.node, { ...client, variables }))
-        getOrCreate(demands, boundedKey(`${limit.name}:${key}`), () => ({ limit, uses: [] })).uses.push(use);
+      for (const key of keysOf(limit, first.node, variables, client))
+        getOrCreate(demands, `${limit.name}:${key}`, () => ({ limit, uses: [] })).uses.push(use);
   }
   return demands;
 }
 
-interface KeyParts {
-  readonly variables: Readonly<Record<string, unknown>>;
-  readonly caller: string | null;
-  address(): string;
-}
-
-/** The keys of the buckets that a field takes a token from: none for a client without limits, or with wrong arguments. */
+/** The keys of the buckets that a field takes a token from: none if its arguments are wrong. */
 function keysOf(
   { by, definition }: FieldLimit,
   node: FieldNode,
-  { variables, caller, address }: KeyParts,
+  variables: CoercedValues['variables'],
+  { source, caller }: Client,
 ): readonly string[] {
-  const ofCaller = caller === null ? [] : [`caller ${caller}`];
+  if (by === 'ADDRESS') return [clientAddress(source)];
+  const ofCaller = [clientKey(source, caller)];
   if (by === 'CALLER') return ofCaller;
-  if (by === 'ADDRESS') return caller === null ? [] : [`address ${address()}`];
-  let values: readonly string[];
   try {
-    values = valuesAt(getArgumentValues(definition, node, variables), by.split('.'));
+    const values = valuesAt(getArgumentValues(definition, node, variables), by.split('.'));
+    return values.length === 0 ? ofCaller : values.map((value) => `argument ${value}`);
   } catch {
     return [];
   }
-  return values.length === 0 ? ofCaller : values.map((value) => `argument ${value}`);
 }
 
-/** Takes the tokens. The first uses of a bucket get those that it has. */
+/** Takes the tokens. The first uses of a bucket get those that it has. Returns the seconds to wait for the others. */
 function refusedBy(
   demands: ReadonlyMap<string, Demand>,
-  { bucketsOf, unavailable }: FieldServices,
+  bucketsOf: BucketsOf,
 ): MaybePromise<ReadonlyMap<FieldNode, number>> {
   const refused = new Map<FieldNode, number>();
   const steps = [...demands].map(([key, { limit, uses }]) =>
     settle(bucketsOf(limit).take(key, uses.length, 1), (taken) => {
-      if (taken === 'open') return;
-      const [granted, seconds] =
-        taken === 'closed' ? [0, unavailable] : [taken.taken, secondsUntil(1, taken, limit)];
-      for (const { nodes } of uses.slice(granted))
+      const seconds = secondsUntil(1, taken, limit);
+      for (const { nodes } of uses.slice(taken.taken))
         for (const { node } of nodes) refused.set(node, Math.max(seconds, refused.get(node) ?? 0));
     }),
   );
-  const waits = steps.filter((step) => step !== undefined);
-  return waits.length === 0 ? refused : Promise.all(waits).then(() => refused);
+  return steps.some(isThenable) ? Promise.all(steps).then(() => refused) : refused;
 }
 
-const rateLimited = (subject: string, retryAfter: number, http?: object): GraphQLError =>
-  new GraphQLError(`${subject} was requested too often; retry after ${retryAfter} s`, {
-    extensions: { code: 'RATE_LIMITED', retryAfter, ...(http && { http }) },
-  });
-
-function refusedOperation(refused: ReadonlyMap<FieldNode, number>): RequestError {
-  const retryAfter = Math.max(...refused.values());
-  const http = { status: 429, headers: { 'retry-after': String(retryAfter) } };
-  return { kind: 'error', errors: [rateLimited('The subscription', retryAfter, http)], status: 429 };
-}
+const requestedTooOften = (subject: string): string => `${subject} was requested too often`;
 
 /** Leaves out the refused fields. */
 export const fieldGuards: Guards = {
   appliesTo: ({ refused }) => refused !== undefined,
   fieldGuard(schema, parentType, { name }) {
     if (limitsOf(schema).of(parentType, name).length === 0) return undefined;
+    const reason = requestedTooOften(`The field "${parentType.name}.${name}"`);
     return ({ refused }, node) => {
       const retryAfter = refused?.get(node);
-      return retryAfter === undefined
-        ? undefined
-        : rateLimited(`The field "${parentType.name}.${name}"`, retryAfter);
+      return retryAfter === undefined ? undefined : refuseField(reason, retryAfter);
     };
   },
 };

@@ -2,12 +2,11 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RedisSource } from '../../types/redis.ts';
-import type { SchemaUsage, UsageReport } from '../../types/usage.ts';
+import type { SchemaUsage } from '../../types/usage.ts';
 import type { Extension } from '../core/extension.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
 import {
   assertSync,
-  delay,
   formatValue,
   isPathOrUrl,
   optionalFunction,
@@ -25,7 +24,6 @@ import { commandsOf } from '../redis/commands.ts';
 import { type ClientReader, readClient, toClient, UsageRecorder } from './recorder.ts';
 import {
   createFileTarget,
-  createFunctionTarget,
   createMemoryTarget,
   createRedisTarget,
   UsageCounts,
@@ -35,9 +33,6 @@ import {
 interface UsageSettings {
   readonly file: string | URL | undefined;
   readonly redis: RedisSource | undefined;
-  readonly prefix: string;
-  readonly write: ((counts: UsageReport) => unknown) | undefined;
-  readonly interval: number;
   readonly days: number;
   readonly client: ((...args: Parameters<ClientReader>) => unknown) | undefined;
 }
@@ -45,9 +40,6 @@ interface UsageSettings {
 const rules: Rules<UsageSettings> = {
   file: rule<UsageSettings['file']>(undefined, isPathOrUrl, 'the path of a file, or a file: URL'),
   redis: redisRule,
-  prefix: rule('espalier:usage:', isString, 'a string'),
-  write: optionalFunction(),
-  interval: delay(60_000),
   days: positive(100, 'days'),
   client: optionalFunction(),
 };
@@ -85,16 +77,11 @@ export function createUsage(given: unknown): Extension {
   };
 }
 
-function targetOf({ file, redis, prefix, write, days }: UsageSettings): UsageTarget {
-  if ([file, redis, write].filter((target) => target !== undefined).length > 1) {
-    throw optionError(
-      USAGE_OPTIONS,
-      'option "usage" has more than one of "file", "redis" and "write"; keep one',
-    );
-  }
+function targetOf({ file, redis, days }: UsageSettings): UsageTarget {
+  if (file !== undefined && redis !== undefined)
+    throw optionError(USAGE_OPTIONS, 'options "usage.file" and "usage.redis" are both set; keep one');
   if (file !== undefined) return createFileTarget(checkFile(file), days);
-  if (redis !== undefined) return createRedisTarget(commandsOf(redis), prefix, days);
-  return write === undefined ? createMemoryTarget(days) : createFunctionTarget(write);
+  return redis === undefined ? createMemoryTarget(days) : createRedisTarget(commandsOf(redis), days);
 }
 
 /** Returns the path of a file that can be written: the first interval is too late to notice. */

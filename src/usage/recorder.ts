@@ -30,8 +30,8 @@ const DAY = 24 * 60 * 60 * 1000;
 const MAX_OPERATIONS = 10_000;
 const MAX_COORDINATES = 500_000;
 
-/** Milliseconds until counts that could not be written are written again, at least. */
-const RETRY = 1000;
+/** Milliseconds until new counts are written, and until they are written again after a failure. */
+const INTERVAL = 60_000;
 
 /** Deprecated coordinates with their clients; the oldest ones become uses of `_OTHER`. */
 const MAX_DEPRECATED = 1000;
@@ -53,8 +53,6 @@ interface OperationUsage {
 interface RecorderParts {
   readonly target: UsageTarget;
   readonly clientOf: ClientReader;
-  /** Milliseconds. */
-  readonly interval: number;
   readonly days: number;
   /** Reports counts that could not be written; they are written later. */
   report(error: Error): void;
@@ -156,9 +154,9 @@ export class UsageRecorder implements SchemaUsage {
     return counter;
   }
 
-  #schedule(delay = this.#parts.interval): void {
+  #schedule(): void {
     const { report } = this.#parts;
-    this.#timer ??= setTimeout(() => void this.flush().catch(report), delay).unref();
+    this.#timer ??= setTimeout(() => void this.flush().catch(report), INTERVAL).unref();
   }
 
   #beginDay(now: number): void {
@@ -225,7 +223,7 @@ export class UsageRecorder implements SchemaUsage {
     } catch (error) {
       this.#counts.add(counts);
       this.#counts.keep(this.#parts.days);
-      this.#schedule(Math.max(this.#parts.interval, RETRY));
+      this.#schedule();
       throw error;
     }
   }

@@ -114,15 +114,6 @@ export function createMemoryTarget(days: number): UsageTarget {
   };
 }
 
-/** Passes counts to a function of the application. */
-export function createFunctionTarget(write: (counts: UsageReport) => unknown): UsageTarget {
-  return {
-    add: async (counts) => write(counts.toJSON()),
-    read: () =>
-      Promise.reject(new TypeError('graphqlHTTP: the function of the option "usage.write" keeps the counts')),
-  };
-}
-
 /**
  * Milliseconds: between two attempts to get the lock, in all, and until a lock counts as left by a killed process, for
  * which an attempt waits.
@@ -193,6 +184,7 @@ return {1}
 `);
 const READ = new RedisScript("return redis.call('HGETALL', KEYS[1])");
 
+const PREFIX = 'espalier:usage:';
 /** Milliseconds that a command may take. */
 const TIMEOUT = 2000;
 
@@ -200,7 +192,7 @@ const TIMEOUT = 2000;
  * Keeps counts in Redis: a hash per day, whose fields are a coordinate, a space and a client; the operations have the
  * empty coordinate. A command that was sent and not confirmed is sent again, so that a count is rather too high.
  */
-export function createRedisTarget(redis: RedisCommands, prefix: string, days: number): UsageTarget {
+export function createRedisTarget(redis: RedisCommands, days: number): UsageTarget {
   return {
     async add(counts) {
       for (const [day, clients] of counts.days) {
@@ -210,7 +202,7 @@ export function createRedisTarget(redis: RedisCommands, prefix: string, days: nu
         ]);
         for (let sent = 0; sent < fields.length; sent += COUNTS_PER_COMMAND) {
           const some = fields.slice(sent, sent + COUNTS_PER_COMMAND).flat();
-          await ADD.run(redis, TIMEOUT, prefix + day, days * DAY_SECONDS, ...some);
+          await ADD.run(redis, TIMEOUT, PREFIX + day, days * DAY_SECONDS, ...some);
         }
         // Only the other days are added again if a later command fails.
         counts.days.delete(day);
@@ -220,7 +212,7 @@ export function createRedisTarget(redis: RedisCommands, prefix: string, days: nu
       const counts = new UsageCounts();
       for (let ago = days - 1; ago >= 0; ago--) {
         const day = dayOf(Date.now() - ago * DAY_SECONDS * 1000);
-        const reply = await READ.run(redis, TIMEOUT, prefix + day);
+        const reply = await READ.run(redis, TIMEOUT, PREFIX + day);
         for (let index = 0; index < reply.length; index += 2) {
           const [, coordinate = '', name = ''] = /^(\S*) (.*)$/s.exec(String(reply[index])) ?? [];
           const own = counts.of(day, name);

@@ -147,8 +147,8 @@ needs('redis-server').describe('automatic persisted queries in Redis', () => {
 
   it('graphqlHTTP does not use a text of the store that has another hash', async () => {
     const admin = connect();
-    await admin.set(`p:${sha256('other')}`, 'mutation { count }');
-    const { post, mutations } = await process({ redis: connect(), prefix: 'p:' });
+    await admin.set(`espalier:apq:${sha256('other')}`, 'mutation { count }');
+    const { post, mutations } = await process({ redis: connect() });
     expect((await post(reference(sha256('other')))).body).toEqual(NOT_FOUND);
     expect(mutations()).toBe(0);
   });
@@ -186,7 +186,7 @@ needs('redis-server').describe('automatic persisted queries in Redis', () => {
       calls += 1;
       return new Promise<never>(() => undefined);
     };
-    const { post, reports } = await process({ store: { get: never, set: never }, timeout: 20 });
+    const { post, reports } = await process({ store: { get: never, set: never } });
     for (let index = 0; index < 50; index += 1) {
       expect((await post(reference(sha256(`{ a${index}: hello }`)))).body).toEqual(NOT_FOUND);
     }

@@ -2,13 +2,15 @@
 import { buildSchema } from 'graphql';
 import { Redis } from 'ioredis';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { TIMES } from '../../src/rate-limit/buckets.ts';
 import { run } from '../graphql/server.ts';
 
 const [url = '', key = ''] = process.argv.slice(2);
+TIMES.wait = 20_000;
 const redis = new Redis(url);
 await redis.ping();
 const handler = graphqlHTTP(buildSchema('type Query { one: Int }'), {
-  budget: { limit: 137, window: 24 * 3_600_000, unit: 'operations', key: () => key, redis, timeout: 20_000 },
+  budget: { limit: 137, window: 24 * 3_600_000, unit: 'operations', key: () => key, redis },
 });
 const server = await run((req, res) => handler(req, res));
 const body = JSON.stringify({ query: '{ one }' });

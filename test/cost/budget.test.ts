@@ -1,6 +1,7 @@
 /** @tags once slow */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { createServer } from 'node:http';
 import express from 'express';
 import { buildSchema } from 'graphql';
 import { Redis } from 'ioredis';
@@ -8,12 +9,12 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { createBudgetCheck, resolveBudget } from '../../src/cost/budget.ts';
 import { clientAddress } from '../../src/rate-limit/address.ts';
-import { createLocalBuckets } from '../../src/rate-limit/buckets.ts';
+import { createLocalBuckets, TIMES } from '../../src/rate-limit/buckets.ts';
 import type { BudgetOptions, GraphQLOptions } from '../../types/graphql.ts';
 import { type Running, run } from '../graphql/server.ts';
 import { memoryInUse } from '../heap.ts';
-import { atEnd } from '../kit.ts';
-import { ready } from '../live/client.ts';
+import { atEnd, listen } from '../kit.ts';
+import { connect, MODERN, ready } from '../live/client.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 
 const schema = buildSchema('type Query { one: Thing  two: [Thing] } type Thing { id: ID }');
@@ -119,6 +120,24 @@ describe('the option budget in one process', () => {
     await client.close();
   });
 
+  it('the budget of an operation over a socket is that of the address which a trusted proxy names', async () => {
+    const budget = { limit: 1, window: WINDOW, unit: 'operations' } as const;
+    const handler = graphqlHTTP(schema, { budget });
+    const app = express().set('trust proxy', 'loopback').use('/graphql', handler);
+    const { server, socketUrl } = await listen(createServer(app), '/graphql');
+    attachSubscriptions(server, handler);
+    const answers: unknown[] = [];
+    for (const address of ['203.0.113.1', '203.0.113.2', '203.0.113.1']) {
+      const client = await connect(socketUrl, MODERN, { headers: { 'x-forwarded-for': address } });
+      client.send({ type: 'connection_init' });
+      await client.until(({ type }) => type === 'connection_ack');
+      client.send({ id: '1', type: 'subscribe', payload: { query: '{ one { id } }' } });
+      answers.push((await client.until(({ id }) => id === '1')).at(-1)?.['type']);
+      await client.close();
+    }
+    expect(answers).toEqual(['next', 'next', 'error']);
+  });
+
   it('a bucket of the budget fills evenly and never above its limit', () => {
     let time = 0;
     const buckets = createLocalBuckets({ limit: 10, window: 1000 }, () => time);
@@ -173,6 +192,13 @@ describe('the option budget with Redis', () => {
     server = await startRedis();
   });
   afterAll(() => server.kill());
+
+  /** Changes the time for which operations wait for Redis, until the end of the test. */
+  function waitFor(wait: number): void {
+    const before = { ...TIMES };
+    TIMES.wait = wait;
+    atEnd(() => void Object.assign(TIMES, before));
+  }
 
   function client(): Redis {
     const redis = new Redis(server.url, { maxRetriesPerRequest: null });
@@ -300,27 +326,15 @@ describe('the option budget with Redis', () => {
       setImmediate(block);
       return 'blocked';
     };
-    const { post } = await serve({
-      limit: 10,
-      window: WINDOW,
-      redis,
-      timeout: 200,
-      onUnavailable: 'closed',
-      key,
-    });
+    waitFor(200);
+    const { post } = await serve({ limit: 10, window: WINDOW, redis, onUnavailable: 'closed', key });
     for (let i = 0; i < 5; i++) expect((await post('{ one { id } }')).status).toBe(200);
   });
 
   it('the budget treats a Redis that does not reply as unavailable after the timeout', async () => {
     const redis = await readyClient();
-    const { post } = await serve({
-      limit: 1,
-      window: WINDOW,
-      unit: 'operations',
-      redis,
-      timeout: 50,
-      key: () => 'slow',
-    });
+    waitFor(50);
+    const { post } = await serve({ limit: 1, window: WINDOW, unit: 'operations', redis, key: () => 'slow' });
     const other = await readyClient();
     await other.call('CLIENT', 'PAUSE', '10000', 'WRITE');
     const responses = [await post('{ one { id } }'), await post('{ one { id } }')];

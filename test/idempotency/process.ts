@@ -7,8 +7,10 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { TIMES } from '../../src/idempotency/mutations.ts';
 
 const [redisUrl = '', postgresUrl = '', lease = ''] = process.argv.slice(2);
+TIMES.lease = Number(lease);
 const store = new Redis(redisUrl);
 store.on('error', () => undefined);
 const pool = new pg.Pool({ connectionString: postgresUrl, max: 10 });
@@ -25,7 +27,7 @@ const pay = async ({ op, hangs }: { readonly op: string; readonly hangs?: boolea
 const handler = graphqlHTTP(schema, {
   rootValue: { pay },
   onError: false,
-  idempotency: { user: () => 'user', redis: store, lease: Number(lease), required: true },
+  idempotency: { user: () => 'user', redis: store, required: true },
 });
 const server = http.createServer(handler);
 attachSubscriptions(server, handler, { path: '/graphql' });

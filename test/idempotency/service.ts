@@ -1,9 +1,10 @@
 import { buildSchema, GraphQLError, type GraphQLSchema } from 'graphql';
 import { graphqlHTTP, Upload } from '../../middleware/graphql.ts';
+import { TIMES } from '../../src/idempotency/mutations.ts';
 import type { ConnectRequest } from '../../types/connect.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import type { IdempotencyOptions } from '../../types/idempotency.ts';
-import { type Listening, listen } from '../kit.ts';
+import { atEnd, type Listening, listen } from '../kit.ts';
 
 export const SDL = `
   scalar Upload
@@ -92,10 +93,18 @@ export interface Service extends Listening {
   post(body: object, headers?: Readonly<Record<string, string>>): Promise<Answer>;
 }
 
+/** Changes the times until the end of the test. */
+export function useTimes(times: Partial<typeof TIMES>): void {
+  const before = { ...TIMES };
+  atEnd(() => void Object.assign(TIMES, before));
+  Object.assign(TIMES, times);
+}
+
 export async function serve(
-  idempotency: Partial<IdempotencyOptions> = {},
+  { lease, wait, ...idempotency }: Partial<IdempotencyOptions & typeof TIMES> = {},
   options: GraphQLOptions = {},
 ): Promise<Service> {
+  useTimes({ ...(lease !== undefined && { lease }), ...(wait !== undefined && { wait }) });
   const effects = new Effects();
   const reports: unknown[] = [];
   const handler = graphqlHTTP(createSchema(effects), {

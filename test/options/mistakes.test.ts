@@ -384,7 +384,7 @@ const FAMILIES = {
     ...api({ idempotency: { user: () => null, store: 'redis://localhost' } }),
     ...api({ idempotency: { user: () => null, required: ['helo'] } }),
     ...api({ usage: true }, { usage: { file: '' } }, { usage: { redis: {} } }, { usage: { files: 'a' } }),
-    ...api({ usage: { file: 'a', write: () => 1 } }, { usage: { days: 0 } }),
+    ...api({ usage: { file: 'a', redis: 'redis://localhost' } }, { usage: { days: 0 } }),
     ...api({ budget: {} }, { budget: { limit: 1.5 } }, { budget: { limit: 1, redis: {} } }),
     ...api({ clientLimits: 20 }, { clientLimits: { connections: 0 } }, { clientLimits: { perUser: 1 } }),
   ],

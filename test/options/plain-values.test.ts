@@ -104,7 +104,7 @@ describe.each(['compiled', 'graphql-js'] as const)('values given to the applicat
       onOperation: writes.watch('onOperation', undefined),
       statusCodes: writes.watch('statusCodes', 200),
       batching: true,
-      usage: { write: writes.watch('usage.write', undefined), client: writes.watch('usage.client', 'test') },
+      usage: { client: writes.watch('usage.client', 'test') },
       uploads: { accept: writes.watch('accept', true) },
     });
     const app = express().use('/graphql', handler);
@@ -145,7 +145,7 @@ describe.each(['compiled', 'graphql-js'] as const)('values given to the applicat
     expect([...writes.seen].sort()).toEqual([
       ...['accept', 'allowedOrigins', 'context', 'event', 'formatError', 'introspection', 'onClose'],
       ...['onConnect', 'onDisconnect', 'onError', 'onOperation', 'put', 'resolve', 'rootValue', 'share'],
-      ...['statusCodes', 'subscribe', 'usage.client', 'usage.write'],
+      ...['statusCodes', 'subscribe', 'usage.client'],
     ]);
     expect(writes.refused).toEqual([]);
   });

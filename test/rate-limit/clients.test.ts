@@ -7,6 +7,9 @@ import { WebSocketServer } from 'ws';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { createServer } from '../../middleware/server.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { TIMES } from '../../src/rate-limit/buckets.ts';
+import type { Caller, CallerDetails } from '../../types/caller.ts';
+import type { ContextSource } from '../../types/connect.ts';
 import type { ClientLimitOptions } from '../../types/graphql.ts';
 import type { SubscriptionOptions } from '../../types/subscriptions.ts';
 import { atEnd, listen, postJson } from '../kit.ts';
@@ -37,15 +40,19 @@ const schema = makeExecutableSchema({
   },
 });
 
-const byHeader = ({ headers }: { headers: Record<string, unknown> }): string | undefined =>
-  headers['x-user'] as string | undefined;
+/** By a header or, over sockets, by the payload of `connection_init`. */
+function callerOf({ headers }: ContextSource, { connectionParams }: CallerDetails): Caller | null {
+  const id = connectionParams?.['user'] ?? headers['x-user'];
+  return id === undefined ? null : { id: String(id) };
+}
 
 async function serve(clientLimits: ClientLimitOptions | true, options: SubscriptionOptions = {}) {
   const reports: unknown[] = [];
   const handler = graphqlHTTP(schema, {
     batching: true,
     onError: (error) => void reports.push(error),
-    clientLimits: clientLimits === true ? true : { key: byHeader, ...clientLimits },
+    caller: callerOf,
+    clientLimits,
   });
   const app = express().set('trust proxy', 'loopback').use('/graphql', handler);
   const server = createServer(app);
@@ -74,6 +81,7 @@ async function eventually(check: () => Promise<boolean>): Promise<void> {
 
 const LIMITED = { errors: [{ extensions: { code: 'RATE_LIMITED' } }] };
 const ADA = { headers: { 'x-user': 'ada' } };
+const ELSEWHERE = { headers: { 'x-forwarded-for': '203.0.113.7' } };
 
 const subscribeTo = (client: RawClient, id: string, field = 'never'): void =>
   client.send({ id, type: 'subscribe', payload: { query: `subscription { ${field} }` } });
@@ -88,7 +96,7 @@ describe('clientLimits.connections', () => {
       const refused = await upgrade();
       expect(refused.status).toBe(429);
       expect(refused.headers['retry-after']).toBe('5');
-      await connect(socketUrl, protocol, ADA);
+      await connect(socketUrl, protocol, ELSEWHERE);
       await first.close();
       await eventually(async () => (await upgrade()).status === 101);
     },
@@ -144,12 +152,31 @@ describe('clientLimits.connections', () => {
   });
 
   it('separates clients by the address that a trusted proxy names', async () => {
-    const { socketUrl, upgrade } = await serve({ connections: 1, key: () => undefined });
+    const { socketUrl, upgrade } = await serve({ connections: 1 });
     const forwarded = (address: string) => ({ 'x-forwarded-for': address });
     await connect(socketUrl, MODERN, { headers: forwarded('2001:db8::1') });
     expect((await upgrade(forwarded('2001:db8::2'))).status).toBe(429);
     expect((await upgrade(forwarded('2001:db8:1::2'))).status).toBe(101);
   });
+
+  it.each([
+    [MODERN, 1013],
+    [LEGACY, 1011],
+  ])(
+    'counts a socket for its caller, who may have others elsewhere, as soon as it is known (%s)',
+    async (protocol, code) => {
+      const { socketUrl, subscriptions, reports } = await serve({ connections: 1 });
+      const ada = await ready(socketUrl, protocol, { user: 'ada' });
+      await ready(socketUrl, protocol, { user: 'bob' });
+      const again = await connect(socketUrl, protocol);
+      again.send({ type: 'connection_init', payload: { user: 'ada' } });
+      expect((await again.closed).code).toBe(code);
+      await ada.close();
+      await until(() => subscriptions.stats().connections === 1);
+      await ready(socketUrl, protocol, { user: 'ada' });
+      expect(reports).toEqual([]);
+    },
+  );
 
   it('closes a WebSocket that another server accepted with 1013, which clients repeat', async () => {
     const handler = graphqlHTTP(schema, { clientLimits: { connections: 1 } });
@@ -244,7 +271,8 @@ describe('clientLimits.newOperations and newConnections', () => {
   it('counts connections over Redis for all processes, and the rest in this process when Redis is gone', async () => {
     const redis = await startRedis();
     atEnd(() => redis.kill());
-    const limits = { newConnections: 2, window, redis: redis.url, timeout: 10_000 };
+    TIMES.wait = 10_000;
+    const limits = { newConnections: 2, window, redis: redis.url };
     const [one, other] = [await serve(limits), await serve(limits)];
     await connect(one.socketUrl);
     await connect(other.socketUrl);
@@ -253,20 +281,5 @@ describe('clientLimits.newOperations and newConnections', () => {
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(1700);
     await redis.kill();
     await connect(one.socketUrl);
-  });
-
-  it('does not limit a client whose key is null, and reports a key that fails', async () => {
-    const free = await serve({ newOperations: 1, connections: 1, window, key: async () => null });
-    await Promise.all([connect(free.socketUrl), connect(free.socketUrl)]);
-    for (let i = 0; i < 3; i++) expect((await free.post('{ hello }')).status).toBe(200);
-    const failing = await serve({
-      connections: 1,
-      key() {
-        throw new Error('no key');
-      },
-    });
-    expect((await failing.post('{ hello }')).status).toBe(500);
-    expect((await failing.upgrade()).status).toBe(500);
-    expect(failing.reports).toHaveLength(2);
   });
 });

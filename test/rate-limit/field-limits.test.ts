@@ -8,6 +8,9 @@ import { mcp } from '../../middleware/mcp.ts';
 import { createServer } from '../../middleware/server.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { subscribe } from '../../middleware/testing.ts';
+import { TIMES } from '../../src/rate-limit/buckets.ts';
+import type { Caller } from '../../types/caller.ts';
+import type { ContextSource } from '../../types/connect.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import { atEnd, listen, makeFolder, postJson } from '../kit.ts';
 import { startRedis } from '../redis.ts';
@@ -67,15 +70,16 @@ function createSchema(calls: string[]): GraphQLSchema {
   });
 }
 
-const byHeader = ({ headers }: { headers: Record<string, unknown> }): string | undefined =>
-  headers['x-user'] as string | undefined;
+const callerOf = ({ headers }: ContextSource): Caller | null =>
+  headers['x-user'] === undefined ? null : { id: String(headers['x-user']) };
 
 async function serve(options: GraphQLOptions = {}) {
   const calls: string[] = [];
   const handler = graphqlHTTP(createSchema(calls), {
     onError: false,
     batching: true,
-    clientLimits: { key: byHeader },
+    caller: callerOf,
+    clientLimits: true,
     ...options,
   });
   const app = express().use('/graphql', handler);
@@ -273,7 +277,8 @@ describe('@rateLimit on other transports', () => {
   it('shares the buckets of processes with one Redis', async () => {
     const redis = await startRedis();
     atEnd(() => redis.kill());
-    const clientLimits = { redis: redis.url, timeout: 10_000 };
+    TIMES.wait = 10_000;
+    const clientLimits = { redis: redis.url };
     const [one, other] = [await serve({ clientLimits }), await serve({ clientLimits })];
     expect(await one.post('{ login }')).toEqual({ data: { login: 1 } });
     expect(await other.post('{ a: login b: login }')).toEqual({

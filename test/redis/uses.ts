@@ -7,6 +7,7 @@ import { redisStore } from '../../middleware/cache.ts';
 import { graphqlHTTP, idempotentTypeDefs, type RedisSource } from '../../middleware/graphql.ts';
 import { createPubSub, type EventStream, type PubSub } from '../../middleware/pubsub.ts';
 import { inject } from '../../middleware/testing.ts';
+import { TIMES } from '../../src/rate-limit/buckets.ts';
 import { entryOf, textOf, versionOf } from '../cache/store-entries.ts';
 import { atEnd } from '../kit.ts';
 import { numbers, publishWhenConnected, take } from '../pubsub/events.ts';
@@ -120,8 +121,8 @@ export async function assertBudget(redis: RedisSource): Promise<void> {
     redis,
     key: () => key,
     onUnavailable: 'closed',
-    timeout: 20_000,
   } as const;
+  TIMES.wait = 20_000;
   const handler = graphqlHTTP(schema, { budget });
   const statuses: number[] = [];
   for (let i = 0; i < 3; i++) statuses.push((await inject(handler, { query: '{ one }' })).status);
@@ -130,13 +131,14 @@ export async function assertBudget(redis: RedisSource): Promise<void> {
 
 /** Two processes add to the counts of a day. */
 export async function assertUsage(redis: RedisSource): Promise<void> {
-  const prefix = `${randomUUID()}:`;
-  const create = () => graphqlHTTP(schema, { usage: { redis, prefix } });
+  const name = randomUUID();
+  const create = () => graphqlHTTP(schema, { usage: { redis, client: () => name } });
   const [here, there] = [create(), create()];
   for (const handler of [here, there]) await inject(handler, { query: '{ one }' });
   await here.usage.flush();
   const { days } = await there.usage.report();
-  expect(Object.values(days)).toEqual([{ _UNNAMED: { operations: 2, coordinates: { 'Query.one': 2 } } }]);
+  const [clients] = Object.values(days);
+  expect(clients?.[name]).toEqual({ operations: 2, coordinates: { 'Query.one': 2 } });
 }
 
 /** A mutation that is repeated in another process is executed once. */
@@ -145,7 +147,8 @@ export async function assertIdempotency(redis: RedisSource): Promise<void> {
   const mutations = buildSchema(`${idempotentTypeDefs}
     type Query { one: Int } type Mutation { pay: Int }`);
   Object.assign(mutations.getMutationType()?.getFields()['pay'] ?? {}, { resolve: () => ++calls });
-  const idempotency = { user: () => null, redis, prefix: `${randomUUID()}:` };
+  const user = randomUUID();
+  const idempotency = { user: () => user, redis };
   const query = `mutation { pay @idempotent(key: "a") }`;
   for (let i = 0; i < 2; i++) {
     const { data } = await inject(graphqlHTTP(mutations, { idempotency }), { query });
@@ -155,8 +158,8 @@ export async function assertIdempotency(redis: RedisSource): Promise<void> {
 
 /** A process finds a query that another one has registered. */
 export async function assertPersistedQueries(redis: RedisSource): Promise<void> {
-  const apq = { redis, prefix: `${randomUUID()}:`, timeout: 20_000 };
-  const query = '{ one }';
+  const apq = { redis };
+  const query = `query Q${randomUUID().replaceAll('-', '')} { one }`;
   const sha256Hash = createHash('sha256').update(query).digest('hex');
   const extensions = JSON.stringify({ persistedQuery: { version: 1, sha256Hash } });
   const send = async (handler: ReturnType<typeof graphqlHTTP>, more: object): Promise<string> => {

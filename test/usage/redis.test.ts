@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 
 const createServer = () => {
-  const handler = graphqlHTTP(schema, { usage: { redis, prefix: 'test:', days: 3 } });
+  const handler = graphqlHTTP(schema, { usage: { redis, days: 3 } });
   return { handler, served: run(express().use('/graphql', handler)) };
 };
 
@@ -44,9 +44,9 @@ it('several processes add to the hash of a day in Redis, which expires, and noth
       b: { operations: 3, coordinates: coordinates(3) },
     },
   });
-  const [key] = await redis.keys('test:*');
-  expect(key).toBe(`test:${day}`);
-  expect(await redis.ttl(`test:${day}`)).toBeGreaterThan(2 * 24 * 3600);
+  const [key] = await redis.keys('espalier:*');
+  expect(key).toBe(`espalier:usage:${day}`);
+  expect(await redis.ttl(`espalier:usage:${day}`)).toBeGreaterThan(2 * 24 * 3600);
 
   await server.kill();
   await send(0, 'b');

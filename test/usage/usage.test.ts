@@ -10,6 +10,7 @@ import request from 'supertest';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { inspect } from '../../middleware/inspect.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { inject } from '../../middleware/testing.ts';
 import { UsageRecorder } from '../../src/usage/recorder.ts';
 import { UsageCounts } from '../../src/usage/report.ts';
 import type { GraphQLHandler, GraphQLOptions } from '../../types/graphql.ts';
@@ -18,6 +19,7 @@ import { run } from '../graphql/server.ts';
 import { atEnd, makeFolder } from '../kit.ts';
 import { LEGACY, MODERN, ready } from '../live/client.ts';
 import { TestTelemetry } from '../otel/telemetry.ts';
+import { until } from '../until.ts';
 
 const schema = buildSchema(`
   input Filter { text: String, secret: String, old: String @deprecated }
@@ -225,44 +227,25 @@ describe('the clients of the option usage', () => {
 });
 
 describe('the places of the option usage', () => {
-  it('a function gets the new counts, and gets them again if it has failed', async () => {
-    const calls: UsageReport[] = [];
-    let fails = true;
-    const handler = create({
-      write: async (counts) => {
-        calls.push(counts);
-        if (fails) throw new Error('on purpose');
-      },
-    });
-    await post(handler, { query: '{ user { id } }' });
-    await expect(handler.usage.flush()).rejects.toThrow('on purpose');
-    await post(handler, { query: '{ user { id } }' });
-    fails = false;
-    await handler.usage.flush();
-    await handler.usage.flush();
-    expect(calls.map((counts) => clientsOf(counts)['_UNNAMED']?.operations)).toEqual([1, 2]);
-    await expect(handler.usage.report()).rejects.toThrow(/usage\.write/);
-  });
-
-  it('new counts are written after the interval, and a failure is a warning', async () => {
+  it('new counts are written after a minute, and after another one if that has failed', async () => {
     const path = file('interval.json');
-    const handler = create({ file: path, interval: 20 });
-    await post(handler, { query: '{ user { id } }' });
-    for (let turn = 0; turn < 200 && !readdirSync(folder).includes('interval.json'); turn++) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
-    expect(readFileSync(path, 'utf8')).toContain('"User.id":1');
-    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
-    atEnd(() => warn.mockRestore());
+    const handler = create({ file: path });
     const removed = join(folder, 'removed');
     mkdirSync(removed);
-    const failing = create({ file: join(removed, 'usage.json'), interval: 20 });
+    const failing = create({ file: join(removed, 'usage.json') });
     rmdirSync(removed);
-    await post(failing, { query: '{ user { id } }' });
-    for (let turn = 0; turn < 200 && warn.mock.calls.length === 0; turn++) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    atEnd(() => warn.mockRestore());
+    jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'performance', 'Date'] });
+    for (const each of [handler, failing]) await inject(each, { query: '{ user { id } }' });
+    jest.advanceTimersByTime(60_000);
+    jest.useRealTimers();
+    await until(() => readdirSync(folder).includes('interval.json') && warn.mock.calls.length > 0);
+    expect(readFileSync(path, 'utf8')).toContain('"User.id":1');
     expect(warn.mock.calls[0]?.[0]).toMatch(/^graphqlHTTP: the usage was not written.*ENOENT/);
+    mkdirSync(removed);
+    await failing.usage.flush();
+    expect(readFileSync(join(removed, 'usage.json'), 'utf8')).toContain('"User.id":1');
   });
 
   it('a file of another kind is not replaced', async () => {
@@ -352,7 +335,6 @@ it('the memory of the counts is bounded: counts of many documents are multiplied
       read: () => Promise.reject(new Error('unused')),
     },
     clientOf: () => ({ name: 'a', version: undefined, key: 'a' }),
-    interval: 1e6,
     days: 2,
     report: () => undefined,
   });
