@@ -21,7 +21,7 @@ import {
 } from '../options/rules.ts';
 import { isString } from '../options/values.ts';
 import { type StorageSettings, StoredFiles } from './files.ts';
-import { acceptRule, assertTellable } from './first-bytes.ts';
+import { acceptRule } from './first-bytes.ts';
 import { type BodySettings, clientAborted, createMulterParser, Form, openForm } from './form.ts';
 
 /** The end of the receipt of a multipart request. */
@@ -170,7 +170,6 @@ export function receiptSettings(
   readerError: StorageSettings['readerError'],
 ): ReceiptSettings & ReceiptOptions {
   if (given.tempDir !== undefined) checkDirectory(scope, given.tempDir);
-  assertTellable(options.accept, scope);
   const { memoryBytes } = options;
   const budget = { left: memoryBytes };
   registerGauge(budget, {
