@@ -5,7 +5,6 @@ import type { ReadableStream } from 'node:stream/web';
 import type {
   ByteSize,
   ConnectRequest,
-  Duration,
   Hook,
   MaybePromise,
   Middleware,
@@ -47,12 +46,6 @@ export interface UploadOptions {
    * @default os.tmpdir()
    */
   tempDir?: string | undefined;
-  /**
-   * The time until the body is complete. Then the request is refused with 408. Without this option the
-   * default applies over HTTP/2 only: over HTTP/1 the `requestTimeout` of the server is the deadline.
-   * @default 300_000
-   */
-  bodyTimeout?: Duration | undefined;
   /**
    * `false`: the whole body is received before execution, `size` is known, and a refused request runs no
    * resolver. `true`: execution starts when the header of every mapped file has arrived. If a file exceeds a

@@ -3,8 +3,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable, Writable } from 'node:stream';
 import type { ConnectRequest } from '../../types/connect.ts';
 import { packages } from '../diagnostics/packages.ts';
-import { bodyTooLarge } from '../http/body.ts';
+import { bodyTooLarge, timedOut } from '../http/body.ts';
 import { HttpError, isAborted } from '../http/reply.ts';
+import type { Deadlines } from '../http/timers.ts';
 import { byOption, formatValue, type OptionScope } from '../options/rules.ts';
 
 export interface TextPart {
@@ -46,8 +47,13 @@ export interface BodySettings {
   /** The options, for messages. */
   readonly scope: OptionScope;
   readonly maxRequestBytes: number;
+  /** The time in which `TIMELY_BYTES` have to arrive. */
+  readonly deadlines: Deadlines;
   readonly createParser: CreateParser;
 }
+
+/** An upload may take long, but a client that sends single bytes must not keep its memory and descriptors for days. */
+const TIMELY_BYTES = 16 * 1024;
 
 /** RFC 2046 §5.1.1 allows a boundary of 70 characters. Some clients use more, but none needs this many. */
 const MAX_CONTENT_TYPE = 512;
@@ -161,12 +167,20 @@ function bufferedBody(req: IncomingMessage, { name }: OptionScope): Buffer | und
   return buffered;
 }
 
-/** Like `req.pipe(input)`, with a limit and with errors that go to the form. Returns the function that stops it. */
+/** Like `req.pipe(input)`, with limits, and with errors that go to the form. Returns the function that stops it. */
 function pipeBody(req: IncomingMessage, input: Writable, form: Form, settings: BodySettings): () => void {
+  const { deadlines, maxRequestBytes } = settings;
   let received = 0;
+  let timely = 0;
+  const onTimeout = (): void => void form.fail(timedOut());
   const onData = (chunk: Buffer): void => {
     received += chunk.length;
-    if (received > settings.maxRequestBytes) form.fail(requestTooLarge(settings));
+    if (received - timely >= TIMELY_BYTES) {
+      timely = received;
+      deadlines.clear(onTimeout);
+      deadlines.set(onTimeout);
+    }
+    if (received > maxRequestBytes) form.fail(requestTooLarge(settings));
     else if (!input.write(chunk)) req.pause();
   };
   const onEnd = (): void => {
@@ -176,9 +190,11 @@ function pipeBody(req: IncomingMessage, input: Writable, form: Form, settings: B
   const onAbort = (): void => void form.fail(clientAborted());
   const onDrain = (): void => void req.resume();
   const stop = (): void => {
+    deadlines.clear(onTimeout);
     req.off('data', onData).off('end', onEnd).off('error', onAbort).off('close', onAbort);
     input.off('drain', onDrain);
   };
+  deadlines.set(onTimeout);
   input.on('drain', onDrain);
   req.on('data', onData).on('end', onEnd).on('error', onAbort).on('close', onAbort);
   req.resume();

@@ -6,13 +6,12 @@ import type { UploadOptions } from '../../types/uploads.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
 import { debug } from '../diagnostics/logging.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
-import { drainRequest, timedOut } from '../http/body.ts';
+import { drainRequest } from '../http/body.ts';
 import { HttpError, toError } from '../http/reply.ts';
-import { createDeadlines, type Deadlines } from '../http/timers.ts';
+import { createDeadlines } from '../http/timers.ts';
 import {
   bytes,
   count,
-  duration,
   type OptionScope,
   type Rules,
   rule,
@@ -70,7 +69,6 @@ export class Receipt {
   readonly #settings: ReceiptSettings;
   readonly #report: (error: unknown) => void;
   readonly #observed: ObservedUpload | undefined;
-  readonly #onTimeout = (): void => void this.stop(timedOut());
   #isReceiving = true;
 
   /** `report` is called with an error of the storage that the client does not see. */
@@ -81,7 +79,6 @@ export class Receipt {
     this.files = new StoredFiles(settings, { failed: (error) => this.form.fail(error), report });
     this.#observed = observeUpload(exchange.req);
     exchange.res.once('close', () => this.#onClose());
-    if (settings.limitsHttp1 || exchange.req.httpVersionMajor >= 2) settings.deadlines.set(this.#onTimeout);
   }
 
   /**
@@ -96,14 +93,12 @@ export class Receipt {
 
   /** Ends the receipt of a body that has arrived, and whose files are stored. */
   complete(): void {
-    this.#settings.deadlines.clear(this.#onTimeout);
     this.#end(undefined);
   }
 
   /** Ends the receipt with the first error of the form, or with the given one, and drains the rest of the body. */
   stop(reason: unknown): Error {
     const { req, res } = this.#exchange;
-    this.#settings.deadlines.clear(this.#onTimeout);
     const error = this.form.fail(toError(reason));
     if (error instanceof HttpError && error.cause !== undefined) this.#report(error.cause);
     debug.uploads('%s', error.message);
@@ -120,7 +115,6 @@ export class Receipt {
 
   #onClose(): void {
     const { req, res } = this.#exchange;
-    this.#settings.deadlines.clear(this.#onTimeout);
     if (res.writableFinished) {
       // The response of a streaming upload may precede the end of a body that has arrived in full.
       setImmediate(() => this.#isReceiving && !req.complete && this.form.fail(clientAborted()));
@@ -130,15 +124,9 @@ export class Receipt {
 }
 
 /** The checked options of a receiver, and the state that all of its requests share. */
-export interface ReceiptSettings extends StorageSettings, BodySettings {
-  readonly deadlines: Deadlines;
-  /** Whether `bodyTimeout` applies to HTTP/1, where the server has a deadline for requests. */
-  readonly limitsHttp1: boolean;
-}
+export interface ReceiptSettings extends StorageSettings, BodySettings {}
 
 const MIB = 1024 * 1024;
-/** Milliseconds; the default `requestTimeout` of Node's HTTP/1 servers. */
-const DEFAULT_TIMEOUT = 300_000;
 
 type ReceiptOptions = WithDefaults<Omit<UploadOptions, 'streaming'>>;
 
@@ -150,12 +138,13 @@ export const RECEIPT_RULES: Rules<ReceiptOptions> = {
   memoryBytesPerFile: bytes(256 * 1024, { from: 0 }),
   memoryBytes: bytes(64 * MIB, { from: 0 }),
   tempDir: rule(tmpdir(), isString, 'the path of a directory'),
-  bodyTimeout: duration(DEFAULT_TIMEOUT),
   accept: acceptRule,
 };
 
-/** The limits of the text parts of a form. */
-interface FieldLimits {
+/** What each kind of receiver limits in its own way. */
+interface ReceiptLimits {
+  /** Milliseconds. */
+  readonly bodyTimeout: number;
   readonly maxFields: number;
   readonly maxFieldBytes: number;
   /** The option that sets `maxFieldBytes`, for messages. */
@@ -165,8 +154,8 @@ interface FieldLimits {
 /** Completes checked options, once per receiver. */
 export function receiptSettings(
   scope: OptionScope,
-  given: Pick<UploadOptions, 'maxRequestBytes' | 'tempDir' | 'bodyTimeout'>,
-  options: ReceiptOptions & FieldLimits,
+  given: Pick<UploadOptions, 'maxRequestBytes' | 'tempDir'>,
+  options: ReceiptOptions & ReceiptLimits,
   readerError: StorageSettings['readerError'],
 ): ReceiptSettings & ReceiptOptions {
   if (given.tempDir !== undefined) checkDirectory(scope, given.tempDir);
@@ -185,7 +174,6 @@ export function receiptSettings(
     scope,
     budget,
     deadlines: createDeadlines(options.bodyTimeout),
-    limitsHttp1: given.bodyTimeout !== undefined,
     createParser: createMulterParser({ ...options, scope }),
     readerError,
   };

@@ -48,6 +48,8 @@ interface FormSettings extends ReceiptSettings, Pick<ResolvedOptions, 'storage' 
 }
 
 const KIB = 1024;
+/** Milliseconds. */
+const BODY_TIMEOUT = 30_000;
 const isCounts = (value: unknown): boolean => isObject(value) && Object.values(value).every(isCount);
 
 const RULES: Rules<ResolvedOptions> = {
@@ -77,7 +79,7 @@ export function resolveFormOptions(given: unknown): FormSettings {
   const settings = receiptSettings(
     RECEIVE_FILES,
     given ?? {},
-    { ...options, maxFiles, fieldOption: byOption('maxFieldBytes') },
+    { ...options, maxFiles, bodyTimeout: BODY_TIMEOUT, fieldOption: byOption('maxFieldBytes') },
     (error) => error,
   );
   const inMemory =

@@ -108,7 +108,7 @@ const MAX_FIELDS = 10;
 /** Checks the `uploads` option and adds defaults, once per handler. */
 export function resolveUploadOptions(
   given: unknown,
-  limits: { readonly maxValues: number; readonly bodyBytes: number },
+  limits: { readonly maxValues: number; readonly bodyBytes: number; readonly bodyTimeout: number },
 ): UploadSettings {
   const options = resolveOptions(UPLOAD_OPTIONS, given, RULES);
   const { streaming, maxFiles } = options;
@@ -117,6 +117,7 @@ export function resolveUploadOptions(
     given ?? {},
     {
       ...options,
+      bodyTimeout: limits.bodyTimeout,
       maxFields: MAX_FIELDS,
       maxFieldBytes: limits.bodyBytes,
       fieldOption: byOption('limits.bodyBytes'),

@@ -94,7 +94,10 @@ const DEFAULTS: Record<string, object> = {
   EventStreamOptions: { ...resolveHttpOptions(undefined).eventStreams },
   caching: { ...resolveCacheControl(true) },
   ReceiveFilesOptions: { ...resolveFormOptions(undefined), maxFields: 100, maxFieldBytes: 65_536 },
-  uploads: { ...resolveUploadOptions(undefined, { maxValues: 1, bodyBytes: 1 }), tempDir: undefined },
+  uploads: {
+    ...resolveUploadOptions(undefined, { maxValues: 1, bodyBytes: 1, bodyTimeout: 1 }),
+    tempDir: undefined,
+  },
   SubscriptionLimits: { ...resolveLimits(undefined) },
   subscriptions: Object.fromEntries(subscriptionRules.map(([name, { fallback }]) => [name, fallback])),
 };

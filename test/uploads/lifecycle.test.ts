@@ -521,8 +521,9 @@ describe('over HTTP/2', () => {
     'an upload whose body stops gets 408 after the deadline and leaves nothing, streaming %s',
     async (streaming) => {
       const http2 = await import('node:http2');
-      const uploads = { bodyTimeout: 200, streaming, tempDir: folder, memoryBytesPerFile: 0 };
-      const server = createServer(graphqlHTTP(createSchema([]), { uploads }), { http2: true });
+      const uploads = { streaming, tempDir: folder, memoryBytesPerFile: 0 };
+      const limits = { bodyTimeout: 200 };
+      const server = createServer(graphqlHTTP(createSchema([]), { uploads, limits }), { http2: true });
       server.listen(0);
       await once(server, 'listening');
       const session = http2.connect(`http://localhost:${(server.address() as net.AddressInfo).port}`);
@@ -537,8 +538,8 @@ describe('over HTTP/2', () => {
     },
   );
 
-  it('an upload over HTTP/1 has a deadline if bodyTimeout is set', async () => {
-    const server = http.createServer(graphqlHTTP(createSchema([]), { uploads: { bodyTimeout: 200 } }));
+  it('an upload over HTTP/1 has the same deadline', async () => {
+    const server = http.createServer(graphqlHTTP(createSchema([]), { limits: { bodyTimeout: 200 } }));
     server.listen(0);
     await once(server, 'listening');
     const req = await begin((server.address() as net.AddressInfo).port, 1000);
@@ -547,6 +548,27 @@ describe('over HTTP/2', () => {
     req.destroy();
     server.close();
     await once(server, 'close');
+  });
+
+  it('an upload may take longer than bodyTimeout while 16 KiB arrive within each', async () => {
+    jest.useFakeTimers({ doNotFake: ['setTimeout', 'setImmediate', 'nextTick', 'queueMicrotask', 'Date'] });
+    atEnd(() => void jest.useRealTimers());
+    const bodyTimeout = 8000;
+    await using server = await startServer(graphqlHTTP(createSchema([]), { limits: { bodyTimeout } }));
+    const sockets: net.Socket[] = [];
+    server.server.on('connection', (socket) => sockets.push(socket));
+    const req = await begin(server.port, 20_000);
+    const arrived = (bytes: number): Promise<void> => until(() => (sockets[0]?.bytesRead ?? 0) > bytes);
+    await arrived(20_000);
+    for (const round of [1, 2, 3]) {
+      jest.advanceTimersByTime(bodyTimeout * 0.9);
+      req.write(Buffer.alloc(20_000));
+      await arrived(20_000 * (round + 1));
+    }
+    req.write('a few bytes');
+    jest.advanceTimersByTime(bodyTimeout * 1.3);
+    expect((await responseOf(req)).status).toBe(408);
+    req.destroy();
   });
 });
 
