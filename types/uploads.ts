@@ -31,14 +31,9 @@ export interface UploadOptions {
    */
   maxRequestBytes?: ByteSize | undefined;
   /**
-   * Bytes of one file that are kept in memory. A larger file is written to an unlinked temporary file.
-   * @default 262_144 (256 KiB)
-   */
-  memoryBytesPerFile?: ByteSize | undefined;
-  /**
-   * Bytes of all files that this handler keeps in memory at one time, over all requests. Above it, files are
-   * written to temporary files.
-   * @default 67_108_864 (64 MiB)
+   * Bytes of all files that this handler keeps in memory at one time, over all requests. One file may use 1/256 of it; a
+   * larger one is written to an unlinked temporary file, and so is any file when the rest is used up. 0 keeps none in memory.
+   * @default 67_108_864 (64 MiB; 256 KiB for one file)
    */
   memoryBytes?: ByteSize | undefined;
   /**
@@ -146,9 +141,9 @@ export interface ReceiveFilesOptions<Name extends string = string, Stored = unkn
    */
   maxFieldBytes?: ByteSize | undefined;
   /**
-   * `'spool'`: a file is kept in memory up to `memoryBytesPerFile`, a larger one in an unlinked temporary file. `'memory'`: never
-   * on disk; when all files together need more than `memoryBytes`, the request gets 503. A function is called for each file
-   * while it arrives, stores its stream elsewhere, and returns what the handler needs, as `file.stored`.
+   * `'spool'`: small files are kept in memory, larger ones in unlinked temporary files. `'memory'`: never on disk; when all
+   * files together need more than `memoryBytes`, the request gets 503. A function is called for each file while it arrives,
+   * stores its stream elsewhere, and returns what the handler needs, as `file.stored`.
    * @default 'spool'
    */
   storage?: 'spool' | 'memory' | ((file: UploadedFile) => MaybePromise<Stored>) | undefined;

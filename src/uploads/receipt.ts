@@ -127,6 +127,8 @@ export class Receipt {
 export interface ReceiptSettings extends StorageSettings, BodySettings {}
 
 const MIB = 1024 * 1024;
+/** The share of `memoryBytes` that one file may use before it is written to disk. */
+const FILE_SHARE = 1 / 256;
 
 type ReceiptOptions = WithDefaults<Omit<UploadOptions, 'streaming'>>;
 
@@ -135,7 +137,6 @@ export const RECEIPT_RULES: Rules<ReceiptOptions> = {
   maxFileBytes: bytes(25 * MIB, { from: 0 }),
   maxFiles: count(20),
   maxRequestBytes: bytes(0, { from: 0 }),
-  memoryBytesPerFile: bytes(256 * 1024, { from: 0 }),
   memoryBytes: bytes(64 * MIB, { from: 0 }),
   tempDir: rule(tmpdir(), isString, 'the path of a directory'),
   accept: acceptRule,
@@ -173,6 +174,7 @@ export function receiptSettings(
         : options.maxRequestBytes,
     scope,
     budget,
+    memoryBytesPerFile: memoryBytes * FILE_SHARE,
     deadlines: createDeadlines(options.bodyTimeout),
     createParser: createMulterParser({ ...options, scope }),
     readerError,

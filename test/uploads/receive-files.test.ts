@@ -208,7 +208,7 @@ describe('receiveFiles', () => {
 
 describe('the types of received files', () => {
   it('a body that is cut at any byte is refused with 400', async () => {
-    const { url, failures } = await start({ memoryBytesPerFile: 0 });
+    const { url, failures } = await start({ memoryBytes: 0 });
     const whole = encode([field('a', 'b'), file('f', 'content')]);
     const last = whole.length - '--\r\n'.length;
     const statuses = new Set<number>();
@@ -277,7 +277,7 @@ describe('the types of received files', () => {
 
 describe('the storage of received files', () => {
   it('receiveFiles writes large files to an unlinked file, which is closed after the response', async () => {
-    const { url } = await start({ memoryBytesPerFile: 1000 });
+    const { url } = await start({ memoryBytes: 256_000 });
     const { json } = await post(url, [file('a', 'x'.repeat(300_000))]);
     expect(json.files.a[0][1]).toBe(300_000);
     await until(() => descriptorsIn(folder) === 0);
@@ -365,7 +365,7 @@ describe('the storage of received files', () => {
     const called: string[] = [];
     const receive = receiveFiles({
       tempDir: folder,
-      memoryBytesPerFile: 0,
+      memoryBytes: 0,
       onRefused: ({ code }) => void called.push(code),
     });
     const app = express().post('/', receive, (_req, res) => {
