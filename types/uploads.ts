@@ -1,15 +1,8 @@
 import type { File } from 'node:buffer';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
-import type {
-  ByteSize,
-  ConnectRequest,
-  Hook,
-  MaybePromise,
-  Middleware,
-  NextFunction,
-} from './connect.ts';
+import type { ByteSize, MaybePromise, Middleware } from './connect.ts';
 
 /** Options for uploads of `graphqlHTTP`. Every limit is finite and applies to one request unless it says otherwise. */
 export interface UploadOptions {
@@ -147,27 +140,6 @@ export interface ReceiveFilesOptions<Name extends string = string, Stored = unkn
    * @default 'spool'
    */
   storage?: 'spool' | 'memory' | ((file: UploadedFile) => MaybePromise<Stored>) | undefined;
-  /**
-   * Called for each file that the function `storage` has stored if the request is refused or aborted before its handler runs.
-   * @default none
-   */
-  discard?: Hook<[stored: Stored, file: UploadedFile], MaybePromise<void>> | undefined;
-  /**
-   * Called in place of the response to a refused form, for example to show the form again, or with `next(error)` to use the
-   * error handler of the application.
-   * @default sends `status` and `message`
-   */
-  onRefused?:
-    | Hook<[error: RefusedForm, req: ConnectRequest, res: ServerResponse, next: NextFunction], void>
-    | undefined;
-}
-
-/** The reason why a form was refused. */
-export interface RefusedForm extends Error {
-  /** The status of the response: 400, 408, 413, 415, 503 or 507. */
-  readonly status: number;
-  /** A stable code for programs, such as `FILE_TOO_LARGE`. */
-  readonly code: string;
 }
 
 /** A file of a form. */
@@ -186,7 +158,10 @@ export interface ReceivedForm<Name extends string = string, Stored = unknown> {
   readonly body: Readonly<FormBody>;
 }
 
-/** What `receiveFiles` returns: a middleware that sets `req.files` and `req.body`. */
+/**
+ * What `receiveFiles` returns: a middleware that sets `req.files` and `req.body`. For a form that is refused it calls
+ * `next(error)`, with a `status`, a `message` for the client and a `code` such as `FILE_TOO_LARGE`.
+ */
 export interface FormReceiver<Name extends string = string, Stored = unknown> extends Middleware {
   /**
    * The same as `req.files` and `req.body`, with their types.

@@ -308,8 +308,8 @@ class MulterRequest extends EventEmitter implements FormParser {
   }
 }
 
-/** The limits that messages quote. */
-interface FormLimits {
+/** The limits of a parser, which messages quote. */
+export interface FormLimits {
   readonly scope: OptionScope;
   readonly maxFiles: number;
   readonly maxFields: number;

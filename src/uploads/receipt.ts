@@ -9,19 +9,19 @@ import { registerGauge } from '../diagnostics/stats.ts';
 import { drainRequest } from '../http/body.ts';
 import { HttpError, toError } from '../http/reply.ts';
 import { createDeadlines } from '../http/timers.ts';
-import {
-  bytes,
-  count,
-  type OptionScope,
-  type Rules,
-  rule,
-  type WithDefaults,
-  wrongOption,
-} from '../options/rules.ts';
+import { bytes, type Rules, rule, type WithDefaults } from '../options/rules.ts';
 import { isString } from '../options/values.ts';
 import { type StorageSettings, StoredFiles } from './files.ts';
 import { acceptRule } from './first-bytes.ts';
-import { type BodySettings, clientAborted, createMulterParser, Form, openForm } from './form.ts';
+import {
+  type BodySettings,
+  clientAborted,
+  createMulterParser,
+  Form,
+  type FormLimits,
+  openForm,
+  type Part,
+} from './form.ts';
 
 /** The end of the receipt of a multipart request. */
 interface UploadResult {
@@ -82,21 +82,28 @@ export class Receipt {
   }
 
   /**
-   * Starts to parse the body.
-   *
-   * @throws HttpError 400, 413 and 415 if the headers of the request show an error.
+   * Parses the body, whose parts `read` takes. Rejects with the first error, as soon as it is detected, even while the
+   * client is sending; the rest of the body is drained. The errors of clients are HttpErrors.
    */
-  open(): void {
+  async receive<T>(read: () => Promise<T>): Promise<T> {
     const { req, res } = this.#exchange;
-    openForm(this.form, req, res, this.#settings);
+    try {
+      openForm(this.form, req, res, this.#settings);
+      return await read();
+    } catch (error) {
+      throw this.stop(error);
+    }
   }
 
-  /** Ends the receipt of a body that has arrived, and whose files are stored. */
-  complete(): void {
+  /** Takes all parts that are left. Resolves when the form has ended and every file is stored. */
+  async complete(take: (part: Part) => void): Promise<void> {
+    const { form } = this;
+    for (let part = await form.next(); part !== undefined; part = await form.next()) take(part);
+    await this.files.stored();
     this.#end(undefined);
   }
 
-  /** Ends the receipt with the first error of the form, or with the given one, and drains the rest of the body. */
+  /** Ends the receipt with the first error of the form, or with the given one. */
   stop(reason: unknown): Error {
     const { req, res } = this.#exchange;
     const error = this.form.fail(toError(reason));
@@ -130,37 +137,30 @@ const MIB = 1024 * 1024;
 /** The share of `memoryBytes` that one file may use before it is written to disk. */
 const FILE_SHARE = 1 / 256;
 
-type ReceiptOptions = WithDefaults<Omit<UploadOptions, 'streaming'>>;
+type CommonOptions = Omit<UploadOptions, 'streaming' | 'maxFiles' | 'maxRequestBytes'>;
+
+interface ReceiptOptions extends WithDefaults<CommonOptions> {
+  readonly maxRequestBytes: number | undefined;
+}
 
 /** The rules of the options that all receivers have. */
 export const RECEIPT_RULES: Rules<ReceiptOptions> = {
   maxFileBytes: bytes(25 * MIB, { from: 0 }),
-  maxFiles: count(20),
-  maxRequestBytes: bytes(0, { from: 0 }),
+  maxRequestBytes: bytes(undefined, { from: 0 }),
   memoryBytes: bytes(64 * MIB, { from: 0 }),
-  tempDir: rule(tmpdir(), isString, 'the path of a directory'),
+  tempDir: rule(tmpdir(), isWritableDirectory, 'a writable directory'),
   accept: acceptRule,
 };
 
-/** What each kind of receiver limits in its own way. */
-interface ReceiptLimits {
+/** What each kind of receiver decides in its own way. */
+interface ReceiverSettings extends FormLimits, Pick<StorageSettings, 'readerError'> {
   /** Milliseconds. */
   readonly bodyTimeout: number;
-  readonly maxFields: number;
-  readonly maxFieldBytes: number;
-  /** The option that sets `maxFieldBytes`, for messages. */
-  readonly fieldOption: string;
 }
 
 /** Completes checked options, once per receiver. */
-export function receiptSettings(
-  scope: OptionScope,
-  given: Pick<UploadOptions, 'maxRequestBytes' | 'tempDir'>,
-  options: ReceiptOptions & ReceiptLimits,
-  readerError: StorageSettings['readerError'],
-): ReceiptSettings & ReceiptOptions {
-  if (given.tempDir !== undefined) checkDirectory(scope, given.tempDir);
-  const { memoryBytes } = options;
+export function receiptSettings(options: ReceiptOptions, receiver: ReceiverSettings): ReceiptSettings {
+  const { maxFileBytes, memoryBytes } = options;
   const budget = { left: memoryBytes };
   registerGauge(budget, {
     kind: 'uploads',
@@ -168,24 +168,22 @@ export function receiptSettings(
   });
   return {
     ...options,
-    maxRequestBytes:
-      given.maxRequestBytes === undefined
-        ? Math.max(100 * MIB, options.maxFileBytes + 2 * MIB)
-        : options.maxRequestBytes,
-    scope,
+    maxRequestBytes: options.maxRequestBytes ?? Math.max(100 * MIB, maxFileBytes + 2 * MIB),
+    scope: receiver.scope,
     budget,
     memoryBytesPerFile: memoryBytes * FILE_SHARE,
-    deadlines: createDeadlines(options.bodyTimeout),
-    createParser: createMulterParser({ ...options, scope }),
-    readerError,
+    deadlines: createDeadlines(receiver.bodyTimeout),
+    createParser: createMulterParser(receiver),
+    readerError: receiver.readerError,
   };
 }
 
-/** Checks that a path is a writable directory. The trailing slash makes the check fail for a file. */
-function checkDirectory(scope: OptionScope, path: string): void {
+/** The trailing slash makes the check fail for a file. */
+function isWritableDirectory(path: unknown): boolean {
   try {
     accessSync(`${path}/`, constants.W_OK | constants.X_OK);
+    return isString(path);
   } catch {
-    throw wrongOption(scope, 'tempDir', path, 'a writable directory');
+    return false;
   }
 }

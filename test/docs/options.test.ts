@@ -93,7 +93,12 @@ const DEFAULTS: Record<string, object> = {
   ClientLimitOptions: {},
   EventStreamOptions: { ...resolveHttpOptions(undefined).eventStreams },
   caching: { ...resolveCacheControl(true) },
-  ReceiveFilesOptions: { ...resolveFormOptions(undefined), maxFields: 100, maxFieldBytes: 65_536 },
+  ReceiveFilesOptions: {
+    ...resolveFormOptions(undefined),
+    maxFields: 100,
+    maxFieldBytes: 65_536,
+    storage: 'spool',
+  },
   uploads: {
     ...resolveUploadOptions(undefined, { maxValues: 1, bodyBytes: 1, bodyTimeout: 1 }),
     tempDir: undefined,
