@@ -37,8 +37,14 @@ beforeEach(() => {
 const unlinkedFiles = (): number => descriptorsIn(folder);
 
 /** A request that has sent everything up to the middle of its file. */
-async function begin(port: number, size: number, parts: Part[] = head): Promise<http.ClientRequest> {
-  const req = http.request({ port, method: 'POST', headers: { 'content-type': contentType }, agent: false });
+async function begin(
+  port: number,
+  size: number,
+  parts: Part[] = head,
+  path = '/',
+): Promise<http.ClientRequest> {
+  const headers = { 'content-type': contentType };
+  const req = http.request({ port, path, method: 'POST', headers, agent: false });
   req.on('error', () => {});
   const start = encode([...parts, file('0', Buffer.alloc(size, 'x'))], '').subarray(0, -2);
   await new Promise<void>((resolve) => req.write(start, () => resolve()));
@@ -622,6 +628,26 @@ describe('a server in a child process', () => {
     await once(child, 'exit');
     expect(readdirSync(folder)).toEqual([]);
     req.destroy();
+  });
+
+  it('SIGKILL in the middle of forms leaves no file of receiveFiles, and the next process receives forms', async () => {
+    const { child, port, status } = await startChild();
+    const requests = [1, 2, 3].map((count) =>
+      begin(port, 1 << 20, Array<Part>(count).fill(file('0', Buffer.alloc(1 << 20))), '/form'),
+    );
+    await Promise.all(requests);
+    // The files are on the disk: those that have arrived, and those in the middle of which the process ends.
+    while ((await status()).deleted !== 9);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    expect(readdirSync(folder)).toEqual([]);
+    for (const request of requests) (await request).destroy();
+    const next = await startChild();
+    const large = [file('0', Buffer.alloc(1 << 20))];
+    expect((await post(`http://127.0.0.1:${next.port}/form`, large)).json).toBe(1);
+    await next.closed();
+    next.child.kill();
+    await once(next.child, 'exit');
   });
 
   it('uploads get 507 when the disk is full, the error is reported, and the server keeps running', async () => {
