@@ -32,16 +32,6 @@ interface UnnamedFilePart {
 
 export type Part = TextPart | FilePart | UnnamedFilePart;
 
-/** The parser of one body. It pushes the parts into a form. */
-interface FormParser {
-  /** Undefined when the Content-Type was refused; the form has then failed. */
-  readonly input: Writable | undefined;
-  abort(): void;
-}
-
-/** Creates the parser of one body; its parts go to the form. */
-type CreateParser = (contentType: string, form: Form) => FormParser;
-
 /** What the form of a body needs. */
 export interface BodySettings {
   /** The options, for messages. */
@@ -49,7 +39,8 @@ export interface BodySettings {
   readonly maxRequestBytes: number;
   /** The time in which `TIMELY_BYTES` have to arrive. */
   readonly deadlines: Deadlines;
-  readonly createParser: CreateParser;
+  /** Creates the parser of one body, which pushes the parts into a form. */
+  readonly createParser: (contentType: string, form: Form) => MulterRequest;
 }
 
 /** An upload may take long, but a client that sends single bytes must not keep its memory and descriptors for days. */
@@ -220,7 +211,7 @@ const BUFFER_BYTES = 256 * 1024;
 type Middleware = (req: object, res: object, next: (error: unknown) => void) => void;
 
 /** Configures multer, once per handler. */
-export function createMulterParser(limits: FormLimits): CreateParser {
+export function createMulterParser(limits: FormLimits): BodySettings['createParser'] {
   const options = {
     storage: {
       _handleFile(req: object, file: MulterFile, stored: (error: null, info: object) => void): void {
@@ -285,12 +276,13 @@ function filePart({ fieldname, originalname, mimetype, encoding, stream }: Multe
 }
 
 /** The members of a request that multer uses. */
-class MulterRequest extends EventEmitter implements FormParser {
+class MulterRequest extends EventEmitter {
   readonly headers: Record<string, string>;
   /** multer drains the request after an error unless it is not readable. */
   readonly readable = false;
   readonly destroyed = false;
   readonly form: Form;
+  /** The parser; undefined when it has refused the Content-Type, so that the form has failed. */
   input: Writable | undefined;
 
   constructor(contentType: string, form: Form) {
@@ -317,6 +309,14 @@ export interface FormLimits {
   readonly fieldOption: string;
 }
 
+/** What is malformed, by the code or the message of an error. */
+const MALFORMED = new Map<unknown, string>([
+  ['LIMIT_FIELD_KEY', 'The name of a part is too long'],
+  ['MISSING_FIELD_NAME', 'A part has no name'],
+  ['Multipart: Boundary not found', 'The Content-Type has no boundary'],
+  ['Unexpected end of form', 'The multipart body ends too early'],
+]);
+
 /** Converts an error of multer or its parser to an HttpError. The client never sees the parser's message. */
 function formError(
   error: unknown,
@@ -337,16 +337,8 @@ function formError(
         code: 'FIELD_TOO_LARGE',
       });
     }
-    case 'LIMIT_FIELD_KEY':
-      return malformedForm('The name of a part is too long');
-    case 'MISSING_FIELD_NAME':
-      return malformedForm('A part has no name');
-    case 'Multipart: Boundary not found':
-      return malformedForm('The Content-Type has no boundary');
-    case 'Unexpected end of form':
-      return malformedForm('The multipart body ends too early');
     default:
-      return malformedForm('The multipart body is malformed');
+      return malformedForm(MALFORMED.get(code ?? message) ?? 'The multipart body is malformed');
   }
 }
 

@@ -44,14 +44,6 @@ export class ObservedUpload extends Observed<UploadResult> {
 
 const uploadChannel: EventChannel<ObservedUpload> = createChannel('uploads:request');
 
-/** Publishes a request; undefined without subscribers. */
-function observeUpload(req: IncomingMessage): ObservedUpload | undefined {
-  if (!uploadChannel.hasSubscribers) return undefined;
-  const observed = new ObservedUpload(req);
-  uploadChannel.publish(observed);
-  return observed;
-}
-
 /** A request with its response. */
 export interface Exchange {
   readonly req: IncomingMessage;
@@ -68,7 +60,7 @@ export class Receipt {
   readonly #exchange: Exchange;
   readonly #settings: ReceiptSettings;
   readonly #report: (error: unknown) => void;
-  readonly #observed: ObservedUpload | undefined;
+  #observed: ObservedUpload | undefined;
   #isReceiving = true;
 
   /** `report` is called with an error of the storage that the client does not see. */
@@ -77,7 +69,10 @@ export class Receipt {
     this.#settings = settings;
     this.#report = report;
     this.files = new StoredFiles(settings, { failed: (error) => this.form.fail(error), report });
-    this.#observed = observeUpload(exchange.req);
+    if (uploadChannel.hasSubscribers) {
+      this.#observed = new ObservedUpload(exchange.req);
+      uploadChannel.publish(this.#observed);
+    }
     exchange.res.once('close', () => this.#onClose());
   }
 
