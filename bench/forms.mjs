@@ -38,9 +38,11 @@ export const topic = {
   name: 'forms',
   title: 'Forms',
   about:
-    'One file of 64 KiB per plain form, under Express 5. Each handler reads its file; those of multer on disk delete it.',
+    'One file of 64 KiB per plain form, under Express 5. *espalier* keeps a file of this size in memory, and the handler ' +
+    'reads it. *multer, disk* writes each file to the disk; the handler reads it from there and deletes it. Two handlers ' +
+    'leave the reading out: *espalier, saveTo* and *multer, disk, unread* both write a file and delete it.',
   packages: ['express', 'multer'],
-  ratios: ['multer, disk', 'multer, memory'],
+  ratios: ['multer, disk', 'multer, disk, unread', 'multer, memory'],
   contestants: {
     espalier: () => espalier(async (file) => (await file.bytes()).length),
     'espalier, saveTo': () =>

@@ -6,7 +6,8 @@ export type * from '../types/uploads.ts';
 /**
  * Receives the files and the text fields of `multipart/form-data` forms. It sets `req.files` and `req.body`, and calls
  * `next` when everything has arrived within the limits. No file stays behind: all of them are deleted when the response
- * closes, so save what you keep. Requests with another body pass unchanged.
+ * closes, so save what you keep. A form that is refused goes to `next(error)`; the error has a `status` and a `code`. Requests
+ * with another body pass unchanged.
  *
  * @param options - every option has a default
  * @throws TypeError (code `ERR_OPTION`) for an unknown option or a wrong value

@@ -397,7 +397,7 @@ export interface DocumentLimits {
 export interface GraphQLLimits extends DocumentLimits {
   /** Bytes of a JSON body, counted after decompression, and of `operations` and `map` of an upload; more is 413. @default 1048576 */
   bodyBytes?: ByteSize | undefined;
-  /** The time until a body is complete; then 408. @default 30000 */
+  /** The time until a body is complete, and for each 16 KiB of an upload; then 408. @default 30000 */
   bodyTimeout?: Duration | undefined;
 }
 

@@ -1,16 +1,8 @@
 import type { File } from 'node:buffer';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
-import type {
-  ByteSize,
-  ConnectRequest,
-  Duration,
-  Hook,
-  MaybePromise,
-  Middleware,
-  NextFunction,
-} from './connect.ts';
+import type { ByteSize, MaybePromise, Middleware } from './connect.ts';
 
 /** Options for uploads of `graphqlHTTP`. Every limit is finite and applies to one request unless it says otherwise. */
 export interface UploadOptions {
@@ -32,14 +24,9 @@ export interface UploadOptions {
    */
   maxRequestBytes?: ByteSize | undefined;
   /**
-   * Bytes of one file that are kept in memory. A larger file is written to an unlinked temporary file.
-   * @default 262_144 (256 KiB)
-   */
-  memoryBytesPerFile?: ByteSize | undefined;
-  /**
-   * Bytes of all files that this handler keeps in memory at one time, over all requests. Above it, files are
-   * written to temporary files.
-   * @default 67_108_864 (64 MiB)
+   * Bytes of all files that this handler keeps in memory at one time, over all requests. One file may use 1/256 of it; a
+   * larger one is written to an unlinked temporary file, and so is any file when the rest is used up. 0 keeps none in memory.
+   * @default 67_108_864 (64 MiB; 256 KiB for one file)
    */
   memoryBytes?: ByteSize | undefined;
   /**
@@ -47,12 +34,6 @@ export interface UploadOptions {
    * @default os.tmpdir()
    */
   tempDir?: string | undefined;
-  /**
-   * The time until the body is complete. Then the request is refused with 408. Without this option the
-   * default applies over HTTP/2 only: over HTTP/1 the `requestTimeout` of the server is the deadline.
-   * @default 300_000
-   */
-  bodyTimeout?: Duration | undefined;
   /**
    * `false`: the whole body is received before execution, `size` is known, and a refused request runs no
    * resolver. `true`: execution starts when the header of every mapped file has arrived. If a file exceeds a
@@ -153,33 +134,12 @@ export interface ReceiveFilesOptions<Name extends string = string, Stored = unkn
    */
   maxFieldBytes?: ByteSize | undefined;
   /**
-   * `'spool'`: a file is kept in memory up to `memoryBytesPerFile`, a larger one in an unlinked temporary file. `'memory'`: never
-   * on disk; when all files together need more than `memoryBytes`, the request gets 503. A function is called for each file
-   * while it arrives, stores its stream elsewhere, and returns what the handler needs, as `file.stored`.
+   * `'spool'`: small files are kept in memory, larger ones in unlinked temporary files. `'memory'`: never on disk; when all
+   * files together need more than `memoryBytes`, the request gets 503. A function is called for each file while it arrives,
+   * stores its stream elsewhere, and returns what the handler needs, as `file.stored`.
    * @default 'spool'
    */
   storage?: 'spool' | 'memory' | ((file: UploadedFile) => MaybePromise<Stored>) | undefined;
-  /**
-   * Called for each file that the function `storage` has stored if the request is refused or aborted before its handler runs.
-   * @default none
-   */
-  discard?: Hook<[stored: Stored, file: UploadedFile], MaybePromise<void>> | undefined;
-  /**
-   * Called in place of the response to a refused form, for example to show the form again, or with `next(error)` to use the
-   * error handler of the application.
-   * @default sends `status` and `message`
-   */
-  onRefused?:
-    | Hook<[error: RefusedForm, req: ConnectRequest, res: ServerResponse, next: NextFunction], void>
-    | undefined;
-}
-
-/** The reason why a form was refused. */
-export interface RefusedForm extends Error {
-  /** The status of the response: 400, 408, 413, 415, 503 or 507. */
-  readonly status: number;
-  /** A stable code for programs, such as `FILE_TOO_LARGE`. */
-  readonly code: string;
 }
 
 /** A file of a form. */
@@ -198,7 +158,10 @@ export interface ReceivedForm<Name extends string = string, Stored = unknown> {
   readonly body: Readonly<FormBody>;
 }
 
-/** What `receiveFiles` returns: a middleware that sets `req.files` and `req.body`. */
+/**
+ * What `receiveFiles` returns: a middleware that sets `req.files` and `req.body`. For a form that is refused it calls
+ * `next(error)`, with a `status`, a `message` for the client and a `code` such as `FILE_TOO_LARGE`.
+ */
 export interface FormReceiver<Name extends string = string, Stored = unknown> extends Middleware {
   /**
    * The same as `req.files` and `req.body`, with their types.

@@ -2,7 +2,6 @@ import type { UploadedFile } from 'espalier';
 import { Upload } from 'espalier';
 import type { Presence } from 'espalier/presence';
 import { latest, map, type PubSub } from 'espalier/pubsub';
-import { signUrl } from 'espalier/static';
 import {
   GraphQLError,
   GraphQLID,
@@ -27,37 +26,26 @@ const required = {
   text: new GraphQLNonNull(GraphQLString),
 };
 
-const photoType = (keys: string) =>
-  new GraphQLObjectType<Photo>({
-    name: 'Photo',
-    description: 'A picture on the wall.',
-    fields: {
-      id: { type: required.id },
-      title: { type: required.text },
-      url: {
-        type: required.text,
-        description: 'Never changes its content.',
-        resolve: ({ file }) => `/uploads/${file}`,
-      },
-      download: {
-        type: required.text,
-        description: 'A link to the file that ends after five minutes.',
-        resolve: ({ file }) => signUrl(`/originals/${file}`, { keys, expiresIn: '5m' }),
-      },
-      width: { type: required.int },
-      height: { type: required.int },
-      bytes: { type: required.int },
-      addedAt: { type: required.text, description: 'ISO 8601, UTC.' },
+const PhotoType = new GraphQLObjectType<Photo>({
+  name: 'Photo',
+  description: 'A picture on the wall.',
+  fields: {
+    id: { type: required.id },
+    title: { type: required.text },
+    url: {
+      type: required.text,
+      description: 'Never changes its content.',
+      resolve: ({ file }) => `/uploads/${file}`,
     },
-  });
+    width: { type: required.int },
+    height: { type: required.int },
+    bytes: { type: required.int },
+    addedAt: { type: required.text, description: 'ISO 8601, UTC.' },
+  },
+});
 
 /** The API of the wall. */
-export function createSchema(
-  store: Store,
-  events: PubSub<Events>,
-  { room, keys }: { readonly room: Presence<null>; readonly keys: string },
-): GraphQLSchema {
-  const PhotoType = photoType(keys);
+export function createSchema(store: Store, events: PubSub<Events>, room: Presence<null>): GraphQLSchema {
   const visitors = async (): Promise<number> => (await room.members('wall')).length;
 
   const query = new GraphQLObjectType({
@@ -112,15 +100,9 @@ export function createSchema(
   return new GraphQLSchema({ query, mutation, subscription });
 }
 
-/** Adds a picture and tells every open tab. Throws a GraphQLError for a file that is no picture. */
+/** Adds a picture and tells every open tab. Throws a PictureError for a file that is no picture. */
 export async function addPhoto(store: Store, events: PubSub<Events>, file: UploadedFile): Promise<Photo> {
-  const content = await file.bytes();
-  const photo = await store.add(file.filename, content).catch((error: Error) => {
-    // The message of a system error contains a path. It is thrown as it is, and graphqlHTTP masks it.
-    throw 'code' in error
-      ? error
-      : new GraphQLError(error.message, { extensions: { code: 'NOT_A_PICTURE' } });
-  });
+  const photo = await store.add(file.filename, await file.bytes());
   // The picture is stored even if Redis cannot be reached. `onError` reports that failure.
   await events.publish('photoAdded', photo).catch(() => undefined);
   return photo;

@@ -10,9 +10,9 @@ import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'esp
 import { presence } from 'espalier/presence';
 import { createPubSub, redis } from 'espalier/pubsub';
 import { memoryFiles } from 'espalier/sources';
+import { signUrl } from 'espalier/static';
 import { receiveFiles } from 'espalier/uploads';
-import express from 'express';
-import { GraphQLError } from 'graphql';
+import express, { type ErrorRequestHandler } from 'express';
 import { addPhoto, createSchema, type Events } from './schema.ts';
 import { openStore } from './store.ts';
 
@@ -38,13 +38,13 @@ const events = createPubSub<Events>({
   onError: report,
 });
 const MAX_BYTES = 10 * 1024 * 1024;
-const schema = createSchema(store, events, { room: presence(events), keys: LINK_KEY });
+const schema = createSchema(store, events, presence(events));
 const graphql = graphqlHTTP(schema, {
   cursors: { key: CURSOR_KEY },
   uploads: { maxFileBytes: MAX_BYTES, maxFiles: 1 },
 });
 
-// The same picture by a plain form, for browsers without JavaScript.
+// A plain form adds pictures without JavaScript, and those that are only for who has a link.
 const form = receiveFiles({ files: { photo: 1 }, maxFileBytes: MAX_BYTES, accept: TYPES });
 const forPage = headers(
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
@@ -54,25 +54,24 @@ const app = express();
 app.disable('x-powered-by');
 // Users choose the content of these files. With `untrusted`, no script in them runs.
 app.use('/uploads', staticFiles(store.pictures, { untrusted: true, cacheControl: 'immutable' }));
-// Downloads, by links of the API that end.
-app.use(
-  '/originals',
-  staticFiles(store.pictures, {
-    untrusted: true,
-    signed: { keys: LINK_KEY },
-    setHeaders: (res) => void res.setHeader('content-disposition', 'attachment'),
-  }),
-);
+const keys = LINK_KEY;
+app.use('/unlisted', staticFiles(store.unlisted, { untrusted: true, signed: { keys } }));
 app.post('/photos', form, async (req, res) => {
-  const [file] = form.form(req).files.photo;
+  const { files, body } = form.form(req);
+  const [file] = files.photo;
   if (file === undefined) return void res.status(400).send('Choose a picture.');
-  try {
-    res.redirect(303, `/uploads/${(await addPhoto(store, events, file)).file}`);
-  } catch (error) {
-    if (!(error instanceof GraphQLError)) throw error;
-    res.status(400).type('text').send(error.message);
+  if (body['for'] === 'link') {
+    const name = await store.addUnlisted(await file.bytes());
+    // The browser shows the picture, and its address is the link.
+    return res.redirect(303, signUrl(`/unlisted/${name}`, { keys, expiresIn: '1d' }));
   }
+  res.redirect(303, `/uploads/${(await addPhoto(store, events, file)).file}`);
 });
+const showRefusal: ErrorRequestHandler = (error, _req, res, next) => {
+  if (!(error.status < 500)) return next(error);
+  res.status(error.status).type('text').send(error.message);
+};
+app.use('/photos', showRefusal);
 app.use('/graphql', graphql);
 app.use('/modules/graphql-ws', staticFiles(new URL('.', import.meta.resolve('graphql-ws/client'))));
 app.use(

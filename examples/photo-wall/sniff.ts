@@ -1,3 +1,5 @@
+import { GraphQLError } from 'graphql';
+
 /** The type and size of a picture, read from its bytes. A client can send any name and media type. */
 export interface Picture {
   type: string;
@@ -55,15 +57,25 @@ const FORMATS: Format[] = [
 // A larger picture could decompress from a small file to gigabytes in the browser.
 const MAX_PIXELS = 100_000_000;
 
-/** Returns undefined for a file of another format, and throws for a damaged or too large picture. */
+/** A file is no picture that the wall can show. Visitors see the message, over GraphQL and over HTTP. */
+export class PictureError extends GraphQLError {
+  readonly status = 415;
+
+  constructor(message: string) {
+    super(message, { extensions: { code: 'NOT_A_PICTURE' } });
+  }
+}
+
+/** Returns undefined for a file of another format. Throws a PictureError for a damaged or too large picture. */
 export function sniff(bytes: Buffer): Picture | undefined {
   if (bytes.length < 32) return undefined;
   const format = FORMATS.find(({ begins }) => begins(bytes));
   if (format === undefined) return undefined;
   const [width, height] = format.size(bytes) ?? [0, 0];
   if (width === 0 || height === 0 || !format.ends(bytes))
-    throw new Error('The picture is damaged or not complete.');
-  if (width * height > MAX_PIXELS) throw new Error(`The picture has too many pixels (${width} × ${height}).`);
+    throw new PictureError('The picture is damaged or not complete.');
+  if (width * height > MAX_PIXELS)
+    throw new PictureError(`The picture has too many pixels (${width} × ${height}).`);
   return { type: `image/${format.extension}`, extension: format.extension, width, height };
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join, parse } from 'node:path';
-import { sniff } from './sniff.ts';
+import { type Picture, PictureError, sniff } from './sniff.ts';
 
 /** A picture on the wall. */
 export interface Photo {
@@ -20,22 +20,29 @@ export interface Photo {
 export interface Store {
   /** The folder to serve. It contains only pictures. */
   readonly pictures: string;
+  /** The folder of pictures that are not on the wall. They are for those who have a link. */
+  readonly unlisted: string;
   /** Newest first. */
   list(first: number, before?: string | null): Promise<Photo[]>;
   /** Checks and stores the bytes. Throws and stores nothing if they are not a picture. */
   add(name: string, bytes: Uint8Array, addedAt?: Date): Promise<Photo>;
+  /** The same for a picture that is not on the wall. Returns the name of its file, which exists for a day. */
+  addUnlisted(bytes: Uint8Array): Promise<string>;
 }
 
 /** Opens the store in `folder`. A new store gets the pictures in `examples`. Several processes may share it. */
 export async function openStore(folder: string, examples: URL): Promise<Store> {
   const pictures = join(folder, 'pictures');
+  const unlisted = join(folder, 'unlisted');
   const notes = join(folder, 'photos');
   const known = new Map<string, Photo>();
-  await mkdir(pictures, { recursive: true });
-  await removePartialFiles(pictures);
+  for (const each of [pictures, unlisted]) await mkdir(each, { recursive: true });
+  // A killed process leaves partial files.
+  await removeOld(pictures, { suffix: '.part', age: HOUR });
 
   const store: Store = {
     pictures,
+    unlisted,
 
     async list(first, before) {
       const ids = (await readdir(notes))
@@ -50,10 +57,7 @@ export async function openStore(folder: string, examples: URL): Promise<Store> {
     },
 
     async add(name, content, addedAt = new Date()) {
-      const bytes = Buffer.from(content.buffer, content.byteOffset, content.byteLength);
-      const picture = sniff(bytes);
-      if (picture === undefined) throw new Error('This file is not a PNG, JPEG, GIF, WebP or AVIF picture.');
-      const { extension, ...facts } = picture;
+      const { extension, bytes, ...facts } = check(content);
       const id = `${addedAt.getTime().toString(36).padStart(9, '0')}-${randomBytes(4).toString('hex')}`;
       const photo = { id, title: titleOf(name), file: `${id}.${extension}`, ...facts };
       const whole = { ...photo, bytes: bytes.length, addedAt: addedAt.toISOString() };
@@ -61,6 +65,14 @@ export async function openStore(folder: string, examples: URL): Promise<Store> {
       await writeAtomically(join(pictures, photo.file), bytes);
       await writeAtomically(join(notes, `${id}.json`), JSON.stringify(whole));
       return whole;
+    },
+
+    async addUnlisted(content) {
+      const { extension, bytes } = check(content);
+      const file = `${randomBytes(16).toString('hex')}.${extension}`;
+      await removeOld(unlisted, { age: 24 * HOUR });
+      await writeAtomically(join(unlisted, file), bytes);
+      return file;
     },
   };
 
@@ -100,13 +112,28 @@ async function writeAtomically(path: string, content: string | Buffer): Promise<
   }
 }
 
-/** Removes partial files that a killed process left more than an hour ago. */
-async function removePartialFiles(folder: string): Promise<void> {
+const HOUR = 3_600_000;
+
+/** Removes files that were written longer ago than `age` milliseconds. */
+async function removeOld(
+  folder: string,
+  { suffix = '', age }: { suffix?: string; age: number },
+): Promise<void> {
   for (const name of await readdir(folder)) {
     const path = join(folder, name);
-    if (name.endsWith('.part') && Date.now() - (await stat(path)).mtimeMs > 3_600_000)
+    // Another process may have removed it.
+    const written = await stat(path).catch(() => undefined);
+    if (name.endsWith(suffix) && Date.now() - (written?.mtimeMs ?? Date.now()) > age)
       await rm(path, { force: true });
   }
+}
+
+/** Throws a PictureError for bytes that are no picture. */
+function check(content: Uint8Array): Picture & { bytes: Buffer } {
+  const bytes = Buffer.from(content.buffer, content.byteOffset, content.byteLength);
+  const picture = sniff(bytes);
+  if (picture !== undefined) return { ...picture, bytes };
+  throw new PictureError('This file is not a PNG, JPEG, GIF, WebP or AVIF picture.');
 }
 
 /** `moon_on-the-lake.final.png` → `Moon on the lake final`. */

@@ -96,7 +96,7 @@ export function createRequestReader(
   // is split.
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const maxValues = limits.variables + EXTRA_VALUES;
-  const uploads = resolveUploadOptions(settings.uploads, { maxValues, bodyBytes: limits.bodyBytes });
+  const uploads = resolveUploadOptions(settings.uploads, { ...limits, maxValues });
   const readBody = createBodyReader({ ...limits, inflate: settings.inflate, areOptions: true }, parse);
   const paramsOf = (body: unknown): RequestParams => paramsFromBody(body, settings);
   const paramsFromTarget = createTargetReader(settings);

@@ -120,8 +120,7 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
   'graphqlHTTP.uploads': {
     ...UPLOADS,
     ...all('maxFieldSize maxFieldsSize maxFieldBytes', 'use limits: { bodyBytes }'),
-    memoryPerFile: 'use memoryBytesPerFile',
-    memoryTotal: 'use memoryBytes',
+    ...all('memoryPerFile memoryTotal', 'use memoryBytes'),
   },
   'graphqlHTTP.graphiql': {
     headerEditorEnabled: 'visitors can always edit headers',

@@ -20,20 +20,13 @@ export interface StorageSettings extends SpoolSettings {
   readonly readerError: (error: HttpError) => Error;
 }
 
-/** A file that is being stored. */
-interface StoredFile {
-  readonly file: UploadedFile;
-  /** Resolves when the first bytes have shown an accepted type; undefined without a list of types. */
-  readonly accepted: Promise<void> | undefined;
-}
-
 /** The files of one request, from their part headers to the end of the response. */
 export class StoredFiles {
   readonly #settings: StorageSettings;
   readonly #failed: (error: Error) => void;
   readonly #report: (error: Error) => void;
   readonly #spools: Spool[] = [];
-  readonly #stored: Promise<void>[] = [];
+  readonly #stored: Promise<unknown>[] = [];
   readonly #saves: Save[] = [];
   #released = false;
 
@@ -62,11 +55,12 @@ export class StoredFiles {
   }
 
   /**
-   * Begins to store a file and returns the value for resolvers.
+   * Begins to store a file and returns the value for resolvers. `elsewhere` is called as soon as the type of the file is
+   * accepted; it may store the file in another place, and its result becomes `file.stored`.
    *
    * @throws HttpError 415 when the function `accept` refuses the file.
    */
-  store(part: FilePart): StoredFile {
+  store(part: FilePart, elsewhere?: (file: UploadedFile) => unknown): UploadedFile {
     const info = infoOf(part);
     const { accept, scope } = this.#settings;
     if (typeof accept === 'function' && !assertSync(accept(info), scope, 'accept'))
@@ -86,12 +80,17 @@ export class StoredFiles {
       typeof accept === 'function'
         ? undefined
         : file.type().then((type) => this.#assertType(info, spool, type));
-    for (const step of [isFilled, accepted]) {
+    const stored =
+      elsewhere &&
+      Promise.resolve(accepted)
+        .then(() => elsewhere(file))
+        .then((result) => Object.assign(file, { stored: result }));
+    for (const step of [isFilled, accepted, stored]) {
       if (step === undefined) continue;
       step.catch(this.#failed);
       this.#stored.push(step);
     }
-    return { file, accepted };
+    return file;
   }
 
   #assertType(info: UploadedFileInfo, spool: Spool, type: string | undefined): void {

@@ -3,8 +3,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable, Writable } from 'node:stream';
 import type { ConnectRequest } from '../../types/connect.ts';
 import { packages } from '../diagnostics/packages.ts';
-import { bodyTooLarge } from '../http/body.ts';
+import { bodyTooLarge, timedOut } from '../http/body.ts';
 import { HttpError, isAborted } from '../http/reply.ts';
+import type { Deadlines } from '../http/timers.ts';
 import { byOption, formatValue, type OptionScope } from '../options/rules.ts';
 
 export interface TextPart {
@@ -31,23 +32,19 @@ interface UnnamedFilePart {
 
 export type Part = TextPart | FilePart | UnnamedFilePart;
 
-/** The parser of one body. It pushes the parts into a form. */
-interface FormParser {
-  /** Undefined when the Content-Type was refused; the form has then failed. */
-  readonly input: Writable | undefined;
-  abort(): void;
-}
-
-/** Creates the parser of one body; its parts go to the form. */
-type CreateParser = (contentType: string, form: Form) => FormParser;
-
 /** What the form of a body needs. */
 export interface BodySettings {
   /** The options, for messages. */
   readonly scope: OptionScope;
   readonly maxRequestBytes: number;
-  readonly createParser: CreateParser;
+  /** The time in which `TIMELY_BYTES` have to arrive. */
+  readonly deadlines: Deadlines;
+  /** Creates the parser of one body, which pushes the parts into a form. */
+  readonly createParser: (contentType: string, form: Form) => MulterRequest;
 }
+
+/** An upload may take long, but a client that sends single bytes must not keep its memory and descriptors for days. */
+const TIMELY_BYTES = 16 * 1024;
 
 /** RFC 2046 §5.1.1 allows a boundary of 70 characters. Some clients use more, but none needs this many. */
 const MAX_CONTENT_TYPE = 512;
@@ -161,12 +158,20 @@ function bufferedBody(req: IncomingMessage, { name }: OptionScope): Buffer | und
   return buffered;
 }
 
-/** Like `req.pipe(input)`, with a limit and with errors that go to the form. Returns the function that stops it. */
+/** Like `req.pipe(input)`, with limits, and with errors that go to the form. Returns the function that stops it. */
 function pipeBody(req: IncomingMessage, input: Writable, form: Form, settings: BodySettings): () => void {
+  const { deadlines, maxRequestBytes } = settings;
   let received = 0;
+  let timely = 0;
+  const onTimeout = (): void => void form.fail(timedOut());
   const onData = (chunk: Buffer): void => {
     received += chunk.length;
-    if (received > settings.maxRequestBytes) form.fail(requestTooLarge(settings));
+    if (received - timely >= TIMELY_BYTES) {
+      timely = received;
+      deadlines.clear(onTimeout);
+      deadlines.set(onTimeout);
+    }
+    if (received > maxRequestBytes) form.fail(requestTooLarge(settings));
     else if (!input.write(chunk)) req.pause();
   };
   const onEnd = (): void => {
@@ -176,9 +181,11 @@ function pipeBody(req: IncomingMessage, input: Writable, form: Form, settings: B
   const onAbort = (): void => void form.fail(clientAborted());
   const onDrain = (): void => void req.resume();
   const stop = (): void => {
+    deadlines.clear(onTimeout);
     req.off('data', onData).off('end', onEnd).off('error', onAbort).off('close', onAbort);
     input.off('drain', onDrain);
   };
+  deadlines.set(onTimeout);
   input.on('drain', onDrain);
   req.on('data', onData).on('end', onEnd).on('error', onAbort).on('close', onAbort);
   req.resume();
@@ -204,7 +211,7 @@ const BUFFER_BYTES = 256 * 1024;
 type Middleware = (req: object, res: object, next: (error: unknown) => void) => void;
 
 /** Configures multer, once per handler. */
-export function createMulterParser(limits: FormLimits): CreateParser {
+export function createMulterParser(limits: FormLimits): BodySettings['createParser'] {
   const options = {
     storage: {
       _handleFile(req: object, file: MulterFile, stored: (error: null, info: object) => void): void {
@@ -269,12 +276,13 @@ function filePart({ fieldname, originalname, mimetype, encoding, stream }: Multe
 }
 
 /** The members of a request that multer uses. */
-class MulterRequest extends EventEmitter implements FormParser {
+class MulterRequest extends EventEmitter {
   readonly headers: Record<string, string>;
   /** multer drains the request after an error unless it is not readable. */
   readonly readable = false;
   readonly destroyed = false;
   readonly form: Form;
+  /** The parser; undefined when it has refused the Content-Type, so that the form has failed. */
   input: Writable | undefined;
 
   constructor(contentType: string, form: Form) {
@@ -292,14 +300,22 @@ class MulterRequest extends EventEmitter implements FormParser {
   }
 }
 
-/** The limits that messages quote. */
-interface FormLimits {
+/** The limits of a parser, which messages quote. */
+export interface FormLimits {
   readonly scope: OptionScope;
   readonly maxFiles: number;
   readonly maxFields: number;
   readonly maxFieldBytes: number;
   readonly fieldOption: string;
 }
+
+/** What is malformed, by the code or the message of an error. */
+const MALFORMED = new Map<unknown, string>([
+  ['LIMIT_FIELD_KEY', 'The name of a part is too long'],
+  ['MISSING_FIELD_NAME', 'A part has no name'],
+  ['Multipart: Boundary not found', 'The Content-Type has no boundary'],
+  ['Unexpected end of form', 'The multipart body ends too early'],
+]);
 
 /** Converts an error of multer or its parser to an HttpError. The client never sees the parser's message. */
 function formError(
@@ -321,16 +337,8 @@ function formError(
         code: 'FIELD_TOO_LARGE',
       });
     }
-    case 'LIMIT_FIELD_KEY':
-      return malformedForm('The name of a part is too long');
-    case 'MISSING_FIELD_NAME':
-      return malformedForm('A part has no name');
-    case 'Multipart: Boundary not found':
-      return malformedForm('The Content-Type has no boundary');
-    case 'Unexpected end of form':
-      return malformedForm('The multipart body ends too early');
     default:
-      return malformedForm('The multipart body is malformed');
+      return malformedForm(MALFORMED.get(code ?? message) ?? 'The multipart body is malformed');
   }
 }
 

@@ -6,23 +6,22 @@ import type { UploadOptions } from '../../types/uploads.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
 import { debug } from '../diagnostics/logging.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
-import { drainRequest, timedOut } from '../http/body.ts';
+import { drainRequest } from '../http/body.ts';
 import { HttpError, toError } from '../http/reply.ts';
-import { createDeadlines, type Deadlines } from '../http/timers.ts';
-import {
-  bytes,
-  count,
-  duration,
-  type OptionScope,
-  type Rules,
-  rule,
-  type WithDefaults,
-  wrongOption,
-} from '../options/rules.ts';
+import { createDeadlines } from '../http/timers.ts';
+import { bytes, type Rules, rule, type WithDefaults } from '../options/rules.ts';
 import { isString } from '../options/values.ts';
 import { type StorageSettings, StoredFiles } from './files.ts';
-import { acceptRule, assertTellable } from './first-bytes.ts';
-import { type BodySettings, clientAborted, createMulterParser, Form, openForm } from './form.ts';
+import { acceptRule } from './first-bytes.ts';
+import {
+  type BodySettings,
+  clientAborted,
+  createMulterParser,
+  Form,
+  type FormLimits,
+  openForm,
+  type Part,
+} from './form.ts';
 
 /** The end of the receipt of a multipart request. */
 interface UploadResult {
@@ -45,14 +44,6 @@ export class ObservedUpload extends Observed<UploadResult> {
 
 const uploadChannel: EventChannel<ObservedUpload> = createChannel('uploads:request');
 
-/** Publishes a request; undefined without subscribers. */
-function observeUpload(req: IncomingMessage): ObservedUpload | undefined {
-  if (!uploadChannel.hasSubscribers) return undefined;
-  const observed = new ObservedUpload(req);
-  uploadChannel.publish(observed);
-  return observed;
-}
-
 /** A request with its response. */
 export interface Exchange {
   readonly req: IncomingMessage;
@@ -69,8 +60,7 @@ export class Receipt {
   readonly #exchange: Exchange;
   readonly #settings: ReceiptSettings;
   readonly #report: (error: unknown) => void;
-  readonly #observed: ObservedUpload | undefined;
-  readonly #onTimeout = (): void => void this.stop(timedOut());
+  #observed: ObservedUpload | undefined;
   #isReceiving = true;
 
   /** `report` is called with an error of the storage that the client does not see. */
@@ -79,31 +69,38 @@ export class Receipt {
     this.#settings = settings;
     this.#report = report;
     this.files = new StoredFiles(settings, { failed: (error) => this.form.fail(error), report });
-    this.#observed = observeUpload(exchange.req);
+    if (uploadChannel.hasSubscribers) {
+      this.#observed = new ObservedUpload(exchange.req);
+      uploadChannel.publish(this.#observed);
+    }
     exchange.res.once('close', () => this.#onClose());
-    if (settings.limitsHttp1 || exchange.req.httpVersionMajor >= 2) settings.deadlines.set(this.#onTimeout);
   }
 
   /**
-   * Starts to parse the body.
-   *
-   * @throws HttpError 400, 413 and 415 if the headers of the request show an error.
+   * Parses the body, whose parts `read` takes. Rejects with the first error, as soon as it is detected, even while the
+   * client is sending; the rest of the body is drained. The errors of clients are HttpErrors.
    */
-  open(): void {
+  async receive<T>(read: () => Promise<T>): Promise<T> {
     const { req, res } = this.#exchange;
-    openForm(this.form, req, res, this.#settings);
+    try {
+      openForm(this.form, req, res, this.#settings);
+      return await read();
+    } catch (error) {
+      throw this.stop(error);
+    }
   }
 
-  /** Ends the receipt of a body that has arrived, and whose files are stored. */
-  complete(): void {
-    this.#settings.deadlines.clear(this.#onTimeout);
+  /** Takes all parts that are left. Resolves when the form has ended and every file is stored. */
+  async complete(take: (part: Part) => void): Promise<void> {
+    const { form } = this;
+    for (let part = await form.next(); part !== undefined; part = await form.next()) take(part);
+    await this.files.stored();
     this.#end(undefined);
   }
 
-  /** Ends the receipt with the first error of the form, or with the given one, and drains the rest of the body. */
+  /** Ends the receipt with the first error of the form, or with the given one. */
   stop(reason: unknown): Error {
     const { req, res } = this.#exchange;
-    this.#settings.deadlines.clear(this.#onTimeout);
     const error = this.form.fail(toError(reason));
     if (error instanceof HttpError && error.cause !== undefined) this.#report(error.cause);
     debug.uploads('%s', error.message);
@@ -120,7 +117,6 @@ export class Receipt {
 
   #onClose(): void {
     const { req, res } = this.#exchange;
-    this.#settings.deadlines.clear(this.#onTimeout);
     if (res.writableFinished) {
       // The response of a streaming upload may precede the end of a body that has arrived in full.
       setImmediate(() => this.#isReceiving && !req.complete && this.form.fail(clientAborted()));
@@ -130,48 +126,36 @@ export class Receipt {
 }
 
 /** The checked options of a receiver, and the state that all of its requests share. */
-export interface ReceiptSettings extends StorageSettings, BodySettings {
-  readonly deadlines: Deadlines;
-  /** Whether `bodyTimeout` applies to HTTP/1, where the server has a deadline for requests. */
-  readonly limitsHttp1: boolean;
-}
+export interface ReceiptSettings extends StorageSettings, BodySettings {}
 
 const MIB = 1024 * 1024;
-/** Milliseconds; the default `requestTimeout` of Node's HTTP/1 servers. */
-const DEFAULT_TIMEOUT = 300_000;
+/** The share of `memoryBytes` that one file may use before it is written to disk. */
+const FILE_SHARE = 1 / 256;
 
-type ReceiptOptions = WithDefaults<Omit<UploadOptions, 'streaming'>>;
+type CommonOptions = Omit<UploadOptions, 'streaming' | 'maxFiles' | 'maxRequestBytes'>;
+
+interface ReceiptOptions extends WithDefaults<CommonOptions> {
+  readonly maxRequestBytes: number | undefined;
+}
 
 /** The rules of the options that all receivers have. */
 export const RECEIPT_RULES: Rules<ReceiptOptions> = {
   maxFileBytes: bytes(25 * MIB, { from: 0 }),
-  maxFiles: count(20),
-  maxRequestBytes: bytes(0, { from: 0 }),
-  memoryBytesPerFile: bytes(256 * 1024, { from: 0 }),
+  maxRequestBytes: bytes(undefined, { from: 0 }),
   memoryBytes: bytes(64 * MIB, { from: 0 }),
-  tempDir: rule(tmpdir(), isString, 'the path of a directory'),
-  bodyTimeout: duration(DEFAULT_TIMEOUT),
+  tempDir: rule(tmpdir(), isWritableDirectory, 'a writable directory'),
   accept: acceptRule,
 };
 
-/** The limits of the text parts of a form. */
-interface FieldLimits {
-  readonly maxFields: number;
-  readonly maxFieldBytes: number;
-  /** The option that sets `maxFieldBytes`, for messages. */
-  readonly fieldOption: string;
+/** What each kind of receiver decides in its own way. */
+interface ReceiverSettings extends FormLimits, Pick<StorageSettings, 'readerError'> {
+  /** Milliseconds. */
+  readonly bodyTimeout: number;
 }
 
 /** Completes checked options, once per receiver. */
-export function receiptSettings(
-  scope: OptionScope,
-  given: Pick<UploadOptions, 'maxRequestBytes' | 'tempDir' | 'bodyTimeout'>,
-  options: ReceiptOptions & FieldLimits,
-  readerError: StorageSettings['readerError'],
-): ReceiptSettings & ReceiptOptions {
-  if (given.tempDir !== undefined) checkDirectory(scope, given.tempDir);
-  assertTellable(options.accept, scope);
-  const { memoryBytes } = options;
+export function receiptSettings(options: ReceiptOptions, receiver: ReceiverSettings): ReceiptSettings {
+  const { maxFileBytes, memoryBytes } = options;
   const budget = { left: memoryBytes };
   registerGauge(budget, {
     kind: 'uploads',
@@ -179,24 +163,22 @@ export function receiptSettings(
   });
   return {
     ...options,
-    maxRequestBytes:
-      given.maxRequestBytes === undefined
-        ? Math.max(100 * MIB, options.maxFileBytes + 2 * MIB)
-        : options.maxRequestBytes,
-    scope,
+    maxRequestBytes: options.maxRequestBytes ?? Math.max(100 * MIB, maxFileBytes + 2 * MIB),
+    scope: receiver.scope,
     budget,
-    deadlines: createDeadlines(options.bodyTimeout),
-    limitsHttp1: given.bodyTimeout !== undefined,
-    createParser: createMulterParser({ ...options, scope }),
-    readerError,
+    memoryBytesPerFile: memoryBytes * FILE_SHARE,
+    deadlines: createDeadlines(receiver.bodyTimeout),
+    createParser: createMulterParser(receiver),
+    readerError: receiver.readerError,
   };
 }
 
-/** Checks that a path is a writable directory. The trailing slash makes the check fail for a file. */
-function checkDirectory(scope: OptionScope, path: string): void {
+/** The trailing slash makes the check fail for a file. */
+function isWritableDirectory(path: unknown): boolean {
   try {
     accessSync(`${path}/`, constants.W_OK | constants.X_OK);
+    return isString(path);
   } catch {
-    throw wrongOption(scope, 'tempDir', path, 'a writable directory');
+    return false;
   }
 }

@@ -1,16 +1,7 @@
 import { GraphQLError } from 'graphql';
-import type { UploadOptions } from '../../types/uploads.ts';
 import { assertJsonTextWithinLimits } from '../http/body.ts';
 import { HttpError } from '../http/reply.ts';
-import {
-  byOption,
-  flag,
-  formatValue,
-  isListOf,
-  type Rules,
-  resolveOptions,
-  type WithDefaults,
-} from '../options/rules.ts';
+import { byOption, count, flag, formatValue, isListOf, resolveOptions } from '../options/rules.ts';
 import { UPLOAD_OPTIONS } from '../options/scopes.ts';
 import { isObject, isString } from '../options/values.ts';
 import type { StoredFiles } from './files.ts';
@@ -28,29 +19,23 @@ interface UploadCallbacks<Params> {
 /**
  * Receives a request of the GraphQL multipart request specification, and assigns its files to the variables in the
  * result of `parse`. Resolves with that result when every file is stored or, with the option `streaming`, when the
- * header of every file has arrived.
- *
- * Rejects with an HttpError as soon as a client's mistake is detected, even while the client is sending; the
- * rest of the body is drained. All files are released when the response closes.
+ * header of every file has arrived. Rejects with an HttpError for a client's mistake.
  */
-export async function receiveUploads<Params>(
+export function receiveUploads<Params>(
   exchange: Exchange,
   settings: UploadSettings,
   { parse, report }: UploadCallbacks<Params>,
 ): Promise<Params> {
   const receipt = new Receipt(exchange, settings, report);
   const { form, files } = receipt;
-  try {
-    receipt.open();
+  return receipt.receive(async () => {
     const plan = await readPlan(form, settings, parse);
     await takeMappedFiles(form, plan, files);
-    const stored = takeRest(form, plan, files).then(() => receipt.complete());
+    const stored = receipt.complete((part) => takePart(part, plan, files));
     if (settings.streaming) stored.catch((error: unknown) => receipt.stop(error));
     else await stored;
     return plan.params;
-  } catch (error) {
-    throw receipt.stop(error);
-  }
+  });
 }
 
 /** Resolves when every mapped file has begun to arrive. */
@@ -62,21 +47,13 @@ async function takeMappedFiles(form: Form, plan: UploadPlan<unknown>, files: Sto
   }
 }
 
-/** Resolves when the form has ended and every file is stored. */
-async function takeRest(form: Form, plan: UploadPlan<unknown>, files: StoredFiles): Promise<void> {
-  for (let part = await form.next(); part !== undefined; part = await form.next()) {
-    takePart(part, plan, files);
-  }
-  await files.stored();
-}
-
 function takePart(part: Part, { targets, taken }: UploadPlan<unknown>, files: StoredFiles): void {
   const mapped = targets.get(part.name);
   if (part.kind === 'file') {
     // A file that is not in the map, or whose name was already used, is received and discarded.
     if (mapped === undefined || taken.has(part.name)) part.stream.resume();
     else {
-      const { file } = files.store(part);
+      const file = files.store(part);
       taken.add(part.name);
       for (const { holder, key } of mapped) holder[key] = file;
     }
@@ -100,7 +77,7 @@ interface UploadSettings extends ReceiptSettings {
   readonly maxValues: number;
 }
 
-const RULES: Rules<WithDefaults<UploadOptions>> = { ...RECEIPT_RULES, streaming: flag(false) };
+const RULES = { ...RECEIPT_RULES, maxFiles: count(20), streaming: flag(false) };
 
 /** `operations`, `map`, and a few parts that are ignored. */
 const MAX_FIELDS = 10;
@@ -108,21 +85,19 @@ const MAX_FIELDS = 10;
 /** Checks the `uploads` option and adds defaults, once per handler. */
 export function resolveUploadOptions(
   given: unknown,
-  limits: { readonly maxValues: number; readonly bodyBytes: number },
+  limits: { readonly maxValues: number; readonly bodyBytes: number; readonly bodyTimeout: number },
 ): UploadSettings {
   const options = resolveOptions(UPLOAD_OPTIONS, given, RULES);
   const { streaming, maxFiles } = options;
-  const settings = receiptSettings(
-    UPLOAD_OPTIONS,
-    given ?? {},
-    {
-      ...options,
-      maxFields: MAX_FIELDS,
-      maxFieldBytes: limits.bodyBytes,
-      fieldOption: byOption('limits.bodyBytes'),
-    },
+  const settings = receiptSettings(options, {
+    scope: UPLOAD_OPTIONS,
+    maxFiles,
+    maxFields: MAX_FIELDS,
+    maxFieldBytes: limits.bodyBytes,
+    fieldOption: byOption('limits.bodyBytes'),
+    bodyTimeout: limits.bodyTimeout,
     readerError,
-  );
+  });
   return { ...settings, streaming, maxFiles, maxValues: limits.maxValues };
 }
 

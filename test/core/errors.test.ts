@@ -329,7 +329,7 @@ it.each([false, true])(
 it('an upload that cannot be stored is reported once, and its message is hidden', async () => {
   process.env['NODE_ENV'] = 'production';
   const folder = makeFolder();
-  const { url, reports } = await serve({ uploads: { tempDir: folder, memoryBytesPerFile: 0 } });
+  const { url, reports } = await serve({ uploads: { tempDir: folder, memoryBytes: 0 } });
   rmdirSync(folder);
   const form = new FormData();
   form.set('operations', JSON.stringify({ query: '{ hello }', variables: { file: null } }));

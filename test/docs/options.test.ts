@@ -93,8 +93,16 @@ const DEFAULTS: Record<string, object> = {
   ClientLimitOptions: {},
   EventStreamOptions: { ...resolveHttpOptions(undefined).eventStreams },
   caching: { ...resolveCacheControl(true) },
-  ReceiveFilesOptions: { ...resolveFormOptions(undefined), maxFields: 100, maxFieldBytes: 65_536 },
-  uploads: { ...resolveUploadOptions(undefined, { maxValues: 1, bodyBytes: 1 }), tempDir: undefined },
+  ReceiveFilesOptions: {
+    ...resolveFormOptions(undefined),
+    maxFields: 100,
+    maxFieldBytes: 65_536,
+    storage: 'spool',
+  },
+  uploads: {
+    ...resolveUploadOptions(undefined, { maxValues: 1, bodyBytes: 1, bodyTimeout: 1 }),
+    tempDir: undefined,
+  },
   SubscriptionLimits: { ...resolveLimits(undefined) },
   subscriptions: Object.fromEntries(subscriptionRules.map(([name, { fallback }]) => [name, fallback])),
 };

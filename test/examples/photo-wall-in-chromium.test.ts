@@ -220,6 +220,21 @@ describe('the photo wall', () => {
     writeFileSync(path, readFileSync(picture));
   });
 
+  it('the photo wall gives out a link to a picture that is not on the wall, without JavaScript', async () => {
+    const before = kept();
+    const context = await browser.newContext({ javaScriptEnabled: false });
+    const visitor = await context.newPage();
+    await visitor.goto(wall.url);
+    const share = visitor.locator('details');
+    await share.locator('summary').click();
+    await share.locator('input[type=file]').setInputFiles(picture);
+    const shown = visitor.waitForResponse(/\/unlisted\/\w+\.png\?/);
+    await share.getByRole('button', { name: 'Get a link' }).click();
+    expect((await shown).status()).toBe(200);
+    await visitor.waitForURL(/\/unlisted\//);
+    expect(kept()).toBe(before);
+  });
+
   it('the photo wall reports no error under its strict Content-Security-Policy', () => {
     // Messages of the browser about the server's restart are expected.
     expect(

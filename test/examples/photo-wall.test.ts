@@ -1,5 +1,15 @@
 /** @tags once slow */
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -76,7 +86,7 @@ describe('the server of the photo wall', () => {
     });
   });
 
-  it('the photo wall takes a picture from a plain form, and gives out downloads by links that end', async () => {
+  it('the photo wall takes a picture from a plain form', async () => {
     const form = new FormData();
     form.set('photo', new Blob([new Uint8Array(picture)]), 'by form.png');
     const added = await fetch(`${wall.url}/photos`, { method: 'POST', body: form, redirect: 'manual' });
@@ -85,15 +95,33 @@ describe('the server of the photo wall', () => {
       expect.stringMatching(/^\/uploads\/\S+\.png$/),
     ]);
     form.set('photo', new Blob(['<script>']), 'by form.png');
-    expect((await fetch(`${wall.url}/photos`, { method: 'POST', body: form })).status).toBe(415);
-    const response = await fetch(`${wall.url}/graphql?query={photos(first:1){title,download}}`);
-    const { data } = (await response.json()) as { data: { photos: { title: string; download: string }[] } };
-    expect(data.photos[0]?.title).toBe('By form');
-    const link = wall.url + data.photos[0]?.download;
-    const download = await fetch(link);
-    expect(download.headers.get('content-disposition')).toBe('attachment');
-    expect(Buffer.from(await download.arrayBuffer()).equals(picture)).toBe(true);
-    expect((await fetch(link.replace(/\?.*/, ''))).status).toBe(403);
+    const refused = await fetch(`${wall.url}/photos`, { method: 'POST', body: form });
+    expect([refused.status, await refused.text()]).toEqual([415, expect.stringMatching(/no known type/)]);
+    form.set('photo', new Blob([new Uint8Array(picture.subarray(0, 30_000))]), 'by form.png');
+    const torn = await fetch(`${wall.url}/photos`, { method: 'POST', body: form });
+    expect([torn.status, await torn.text()]).toEqual([415, 'The picture is damaged or not complete.']);
+    expect((await titles(wall))[0]).toBe('By form');
+  });
+
+  it('a picture that is not on the wall is served only by its link, and its file is deleted after a day', async () => {
+    const before = await titles(wall);
+    const form = new FormData();
+    form.set('for', 'link');
+    form.set('photo', new Blob([new Uint8Array(picture)]), 'secret.png');
+    const share = () => fetch(`${wall.url}/photos`, { method: 'POST', body: form, redirect: 'manual' });
+    const link = (await share()).headers.get('location') as string;
+    const [path, name] = /^\/unlisted\/(\w+\.png)(?=\?)/.exec(link) ?? [];
+    const response = await fetch(wall.url + link);
+    expect(Buffer.from(await response.arrayBuffer()).equals(picture)).toBe(true);
+    expect(response.headers.get('cache-control')).toMatch(/^private\b/);
+    expect((await fetch(wall.url + path)).status).toBe(403);
+    expect((await fetch(`${wall.url}/uploads/${name}`)).status).toBe(404);
+    expect(await titles(wall)).toEqual(before);
+    const file = join(data, 'unlisted', name as string);
+    const yesterday = Date.now() / 1000 - 25 * 3600;
+    utimesSync(file, yesterday, yesterday);
+    await share();
+    expect(existsSync(file)).toBe(false);
   });
 
   it.each([

@@ -226,7 +226,7 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
   it.each(['in memory', 'on disk'])(
     'a mutation with a file %s is finished when its client disconnects',
     async (place) => {
-      const uploads = place === 'on disk' ? { memoryBytesPerFile: 0 } : {};
+      const uploads = place === 'on disk' ? { memoryBytes: 0 } : {};
       const service = await start({}, { uploads });
       service.effects.isGated = true;
       const closed = once(service.server, 'request').then(([, res]) => once(res, 'close'));

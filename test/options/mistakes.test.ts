@@ -260,12 +260,7 @@ const FAMILIES = {
   ],
   'the options of receiveFiles, files of users and signed links': [
     ...each(receiveFiles, { files: 1 }, { files: { photo: '1' } }, { file: 1 }, { maxFields: -1 }),
-    ...each(
-      receiveFiles,
-      { storage: 'disk' },
-      { discard: () => {} },
-      { discard: () => {}, storage: 'spool' },
-    ),
+    ...each(receiveFiles, { storage: 'disk' }),
     ...each(
       receiveFiles,
       { accept: [] },
@@ -280,7 +275,7 @@ const FAMILIES = {
       { fileFilter: () => {} },
       { streaming: true },
     ),
-    ...each(receiveFiles, { tempDir: '/none' }, { maxFileSize: 1 }, { onRefused: true }, null, 5),
+    ...each(receiveFiles, { tempDir: '/none' }, { maxFileSize: 1 }, null, 5),
     ...each(
       (options: object) => staticFiles(folder, { untrusted: true, ...options }),
       { html: true },

@@ -84,7 +84,7 @@ describe('inject of an operation', () => {
 
 describe('inject of files', () => {
   const tempDir = makeFolder();
-  const handler = graphqlHTTP(uploads, { uploads: { tempDir, memoryBytesPerFile: 0 } });
+  const handler = graphqlHTTP(uploads, { uploads: { tempDir, memoryBytes: 0 } });
   const query = 'mutation ($files: [Upload]) { read(files: $files) }';
   const file = (name: string, text: string): File => new File([text], name, { type: 'text/plain' });
 
