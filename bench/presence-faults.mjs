@@ -108,6 +108,11 @@ class Driver {
     const child = fork(new URL('fixtures/presence-worker.mjs', import.meta.url), [options], { execArgv: [] });
     const worker = { index, child, proxy, isCut: false, seen: undefined };
     this.workers[index] = worker;
+    // What was on its way to a killed process: EPIPE.
+    child.on('error', () => undefined);
+    child.on('exit', (code) => {
+      if (code !== null) throw new Error(`Process ${index} has ended with ${code}`);
+    });
     child.on('message', (message) => {
       if (message.kind === 'seen') worker.seen(message.seen);
       if (message.kind !== 'left') return;
