@@ -44,16 +44,13 @@ $presence$;
 /** Returns the SQL of the table and the function for presence. */
 export const presenceFor = (schema: string): string => PRESENCE.replaceAll('{schema}', schema);
 
-export interface PresenceStatements {
-  /** The arguments are those of the function. */
-  readonly update: string;
-  /** $1: channel. */
-  readonly read: string;
-  /** Removes what crashed processes have left. $1: milliseconds, $2: not used. */
-  readonly sweep: string;
-}
+type Statement = 'update' | 'read' | 'sweep';
 
-export function presenceStatements(schema: string, kept: number): PresenceStatements {
+/**
+ * Returns the statements: an update with the arguments of the function, a read of channel $1, and the removal of what
+ * crashed processes have left before $1 milliseconds; $2 is not used.
+ */
+export function presenceStatements(schema: string, kept: number): Record<Statement, string> {
   const tabs = `"${schema}".tabs`;
   const snapshot = (condition: string): string => `${NOW} AS now, coalesce((
   SELECT json_agg(json_build_array(id, tabs)) FROM (

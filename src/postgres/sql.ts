@@ -1,5 +1,5 @@
 import { IDLE_MILLISECONDS, PAGE_BYTES } from '../pubsub/history.ts';
-import { NOW, type PresenceStatements, presenceFor, presenceStatements } from './presence-sql.ts';
+import { NOW, presenceFor, presenceStatements } from './presence-sql.ts';
 
 /** Milliseconds in which the processes read an event from the table, however many follow. */
 const GRACE_MILLISECONDS = 10_000;
@@ -77,7 +77,7 @@ export interface Statements {
   readonly begin: string;
   /** $1: channel. */
   readonly extent: string;
-  readonly presence: PresenceStatements;
+  readonly presence: ReturnType<typeof presenceStatements>;
   /** Remove what is too old, and what is too much. $1: milliseconds, $2: events per channel. */
   readonly sweeps: readonly [old: string, many: string, topics: string, tabs: string];
 }

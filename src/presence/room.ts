@@ -134,10 +134,11 @@ class Room<Data> implements Presence<Data> {
     const refused = (accepted: string): Error => wrongArgument(PRESENCE_OPTIONS, 'pubsub', pubsub, accepted);
     const access = accessOf(pubsub);
     if (access === undefined) throw refused('that of createPubSub');
-    if (access.store === undefined) throw refused('one in memory, or over Redis or PostgreSQL');
+    const { presence: store } = access;
+    if (store === undefined) throw refused('one in memory, or over Redis or PostgreSQL');
     this.#pubsub = pubsub as PubSub<Record<string, readonly TabsChange[]>>;
     this.#access = access;
-    this.#store = access.store;
+    this.#store = store;
     this.#ttl = resolveOptions<{ ttl: number }>(PRESENCE_OPTIONS, options, { ttl: delay(30_000) }).ttl;
     this.#timer = setInterval(() => this.#beat(), this.#ttl * TICK).unref();
     access.beforeClose(() => this.#close());
@@ -201,7 +202,7 @@ class Room<Data> implements Presence<Data> {
     await place.running;
     await place.running;
     const snapshot = await this.#store.read(channel);
-    const hidden = this.#wasCut(place) ? new Map<string, string>() : this.#silent(snapshot);
+    const hidden = this.#silent(place, snapshot);
     return snapshot.tabs.flatMap(([id, tabs]) => {
       const shown = Object.entries(tabs).filter(([process]) => id !== '' && !hidden.has(process));
       const text = newest(shown.map(([, each]) => each));
@@ -260,7 +261,7 @@ class Room<Data> implements Presence<Data> {
       if (snapshot === undefined) await this.#reload(place);
       else {
         place.version = version ?? '';
-        this.#sent(place, sent);
+        this.#noticeSilence(place, sent);
         await this.#sweep(place, snapshot);
       }
       this.#isFailing = false;
@@ -276,43 +277,41 @@ class Room<Data> implements Presence<Data> {
   /** The store has lost updates, or has applied one without a reply: all members are sent again. */
   async #reload(place: Place): Promise<void> {
     const { tabs } = await this.#store.read(place.channel);
-    const own = tabs.flatMap(([id, { [this.#process]: text }]): Entry[] =>
-      text ? [[id, dataOf(text)]] : [],
-    );
-    place.version = new Map(own).get('') ?? '';
-    for (const id of [...own.map(([each]) => each), ...place.members.keys()]) place.changed.add(id);
-    place.changed.delete('');
+    const own = new Map(tabs.filter(([, each]) => this.#process in each));
+    place.version = dataOf(own.get('')?.[this.#process] ?? '');
+    own.delete('');
+    for (const id of [...own.keys(), ...place.members.keys()]) place.changed.add(id);
   }
 
-  #sent(place: Place, time: number): void {
+  #noticeSilence(place: Place, sent: number): void {
     const now = performance.now();
-    if (now - place.beat > this.#ttl * GRACE) {
+    const silence = now - place.beat;
+    if (silence > this.#ttl * GRACE) {
       place.since = now;
       place.wasLate = place.beat > 0;
-      // Others may have read without the members of this process.
-      if (place.wasLate) for (const id of place.members.keys()) place.changed.add(id);
     }
-    place.beat = time;
+    // Others may have read without the members of this process.
+    if (place.wasLate && silence > this.#ttl * LIFETIME)
+      for (const id of place.members.keys()) place.changed.add(id);
+    place.beat = sent;
   }
 
-  /** Whether this process was cut off a short time ago, perhaps together with all others, which then come back. */
-  #wasCut({ beat, since, wasLate }: Place): boolean {
-    const now = performance.now();
-    return beat > 0 && (now - beat > this.#ttl * GRACE || (wasLate && now - since < this.#ttl * LIFETIME));
-  }
-
-  /** Returns the processes that have not written for a lifetime, with their versions. */
-  #silent({ now, tabs }: PresenceSnapshot): ReadonlyMap<string, string> {
-    const latest = now - this.#ttl * LIFETIME * 1000;
-    const processes = Object.entries(new Map(tabs).get('') ?? {});
-    return new Map(
-      processes.filter(([name, text]) => name !== this.#process && Number.parseInt(text, 10) < latest),
-    );
+  /**
+   * Returns the processes that have not written for a lifetime, with their versions. None if this one was cut off a short
+   * time ago, perhaps together with all others, which then come back.
+   */
+  #silent({ beat, since, wasLate }: Place, { now, tabs }: PresenceSnapshot): ReadonlyMap<string, string> {
+    const [time, lifetime] = [performance.now(), this.#ttl * LIFETIME];
+    if (beat > 0 && (time - beat > this.#ttl * GRACE || (wasLate && time - since < lifetime)))
+      return new Map();
+    const others = Object.entries(new Map(tabs).get('') ?? {}).filter(([name]) => name !== this.#process);
+    return new Map(others.filter(([, text]) => Number.parseInt(text, 10) < now - lifetime * 1000));
   }
 
   /** Takes out the members of dead processes, in their names. If one has written meanwhile, its version is another one. */
-  async #sweep({ channel, since }: Place, snapshot: PresenceSnapshot): Promise<void> {
-    const dead = this.#silent(snapshot);
+  async #sweep(place: Place, snapshot: PresenceSnapshot): Promise<void> {
+    const { channel, since } = place;
+    const dead = this.#silent(place, snapshot);
     if (dead.size === 0 || performance.now() - since < this.#ttl * LIFETIME) return;
     const { tabs } = await this.#store.read(channel);
     for (const [process, text] of dead) {

@@ -41,7 +41,7 @@ export interface PresenceStore {
 /** What presence needs of a pubsub. */
 export interface PresenceAccess {
   /** Undefined if the transport has none. */
-  readonly store: PresenceStore | undefined;
+  readonly presence: PresenceStore | undefined;
   channelOf(topic: string): string;
   onError(error: Error): void;
   /** Called by `close()` while the connections are open. */
@@ -71,12 +71,8 @@ export class LocalPresence implements PresenceStore {
     this.#publish = publish;
   }
 
-  async update(
-    channel: string,
-    process: string,
-    _expected: string,
-    entries: readonly Entry[],
-  ): Promise<PresenceSnapshot> {
+  async update(...update: Parameters<PresenceStore['update']>): Promise<PresenceSnapshot> {
+    const [channel, process, , entries] = update;
     const known = getOrCreate(this.#channels, channel, () => new Map<string, Tabs>());
     const set = (id: string, tabs: Tabs) =>
       Object.keys(tabs).length > 0 ? known.set(id, tabs) : known.delete(id);
