@@ -23,13 +23,7 @@ import {
 import { POSTGRES_OPTIONS } from '../options/scopes.ts';
 import { isFunction, isObject, isString } from '../options/values.ts';
 import { DEFAULT_LIMITS, PAGE_LENGTH } from '../pubsub/history.ts';
-import type {
-  PresenceEntry,
-  PresenceProcess,
-  PresenceSnapshot,
-  PresenceStore,
-  PresenceUpdate,
-} from '../pubsub/presence-store.ts';
+import type { PresenceSnapshot, PresenceStore } from '../pubsub/presence-store.ts';
 import { type Confirmation, createConfirmation, type Engine, refusal } from '../pubsub/transport.ts';
 import { type Statements, SWEEP_ROWS, statementsFor } from './sql.ts';
 
@@ -46,7 +40,12 @@ interface EventRow {
   readonly payload: string;
 }
 
-type NamedProcess = PresenceProcess & { readonly process: string };
+/** The row of both statements of presence. */
+interface PresenceRow {
+  readonly applied: boolean;
+  readonly now: string;
+  readonly tabs: PresenceSnapshot['tabs'];
+}
 
 /** Channels per statement. */
 const READ_CHANNELS = 32;
@@ -70,8 +69,16 @@ export class PostgresTransport implements Engine {
   readonly acceptsClient = true;
   readonly history: TransportHistory;
   readonly presence: PresenceStore = {
-    update: (channel, update) => this.#updatePresence(channel, update),
-    read: (channel) => this.#readPresence(channel),
+    update: (channel, process, expected, entries) => {
+      const lists = [entries.map(([id]) => id), entries.map(([, data]) => data ?? null)];
+      const { update } = this.#statements.presence;
+      const updated = this.#lastUpdate.then(() =>
+        this.#presence(update, [channel, process, expected, ...lists]),
+      );
+      this.#lastUpdate = updated.catch(() => undefined);
+      return updated.then(({ applied, ...snapshot }) => (applied ? snapshot : undefined));
+    },
+    read: (channel) => this.#presence(this.#statements.presence.read, [channel]),
   };
 
   readonly #settings: PostgresSettings;
@@ -209,37 +216,13 @@ export class PostgresTransport implements Engine {
     return first.previous === after ? rows : 'missed';
   }
 
-  #updatePresence(channel: string, update: PresenceUpdate): Promise<boolean> {
-    const { process, expected, version, lifetime, grace, isFull, members } = update;
-    const own = [channel, process, expected, version, lifetime, grace, isFull];
-    const values = [...own, members.map(([id]) => id), members.map(([, data]) => data ?? null)];
-    const { pool, commandTimeout } = this.#settings;
-    const updated = this.#lastUpdate.then(async () => {
-      await this.#prepared.confirmed;
-      if (this.#isClosed) throw new Error('The pubsub was closed');
-      return queryIn<{ applied: boolean }>(
-        pool,
-        commandTimeout,
-        this.#statements.presence.update,
-        values,
-        true,
-      );
-    });
-    this.#lastUpdate = updated.catch(() => undefined);
-    return updated.then(([row]) => row?.applied === true);
-  }
-
-  async #readPresence(channel: string): Promise<PresenceSnapshot> {
-    const { pool, commandTimeout } = this.#settings;
+  async #presence(statement: string, values: Values): Promise<PresenceSnapshot & { applied: boolean }> {
     await this.#prepared.confirmed;
-    const [row] = await queryIn<{ now: string; processes: NamedProcess[]; entries: PresenceEntry[] }>(
-      pool,
-      commandTimeout,
-      this.#statements.presence.read,
-      [channel],
-    );
-    const { now = '0', processes = [], entries = [] } = row ?? {};
-    return { now: Number(now), processes: new Map(processes.map((each) => [each.process, each])), entries };
+    if (this.#isClosed) throw new Error('The pubsub was closed');
+    const { pool, commandTimeout } = this.#settings;
+    const [row] = await writeIn<PresenceRow>(pool, commandTimeout, statement, values);
+    const { applied = false, now = '0', tabs = [] } = row ?? {};
+    return { applied, now: Number(now), tabs };
   }
 
   async #replies(): Promise<boolean> {

@@ -179,7 +179,7 @@ function assertFunction(name: string, argument: string, value: unknown): void {
   if (!isFunction(value)) throw wrongArgument({ ...PUBSUB_OPTIONS, name }, argument, value, 'a function');
 }
 
-const positionsOf = (source: Source<unknown>): Positions => ({
+export const positionsOf = (source: Source<unknown>): Positions => ({
   startCursor: () => source.startCursor,
   position: () => source.position,
 });

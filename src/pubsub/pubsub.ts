@@ -100,7 +100,6 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
   readonly #services: TopicServices;
   readonly #idleTopics: IdleTopics | undefined;
   readonly #beforeClose: (() => Promise<unknown>)[] = [];
-  #presence: PresenceStore | undefined;
   #replays = 0;
   #closed = false;
 
@@ -195,10 +194,8 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
     await this.#transport.close();
   }
 
-  /** Created for the first `presence` of the pubsub. */
-  get store(): PresenceStore | undefined {
-    this.#presence ??= this.#transport.presence();
-    return this.#presence;
+  get presence(): PresenceStore | undefined {
+    return this.#transport.presence;
   }
 
   channelOf(topic: string): string {

@@ -96,12 +96,11 @@ export class RedisTransport implements Engine {
     const limits = this.#limits;
     const kept = IDLE_MILLISECONDS + (limits?.ttl ?? 0);
     const script = new RedisScript(updateScript(publishing(limits, sharded, 'payload'), kept));
-    return redisPresence({
+    return redisPresence(
       keysOf,
-      createStart,
-      update: async (inputs) => this.#run(await this.#publisher(), script, inputs),
-      read: (command) => this.#read(command),
-    });
+      async (inputs) => this.#run(await this.#publisher(), script, inputs),
+      (command) => this.#read(command),
+    );
   }
 
   open(listener: TransportListener, limits?: HistorySettings): void {

@@ -23,7 +23,7 @@ export interface Transport {
   /** The stored events; undefined without the option `history`. */
   readonly history: HistoryStore | undefined;
   /** Who is there; undefined if the engine cannot say it. */
-  presence(): PresenceStore | undefined;
+  readonly presence: PresenceStore | undefined;
   /** Whether messages of the subscribed channels arrive. */
   readonly isConnected: boolean;
   /** Resolves when the message was delivered or, with Redis, received by Redis. */
@@ -86,7 +86,7 @@ export function createLocalTransport(events: TransportEvents, history?: MemoryHi
     history,
     isConnected: true,
     publish,
-    presence: () => new LocalPresence(publish),
+    presence: new LocalPresence(publish),
     subscribe: events.subscribed,
     unsubscribe() {},
     ready: done,
@@ -166,7 +166,7 @@ export class SharedTransport implements Transport {
     return !this.#isLost;
   }
 
-  presence(): PresenceStore | undefined {
+  get presence(): PresenceStore | undefined {
     return this.#engine.presence;
   }
 

@@ -68,6 +68,14 @@ it('a process that starts after all others have crashed does not name their memb
   await seen(roomOf(), 'photo', {});
 });
 
+it('a process that starts after all others have crashed tells clients that continue who has left', async () => {
+  const child = await startProcess();
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  const changes = collect(roomOf().changes('photo'));
+  await until(() => changes.some(({ left }) => left.some(({ id }) => id === 'crashing')));
+});
+
 it('nobody leaves while Redis is stopped for longer than the ttl', async () => {
   const [here, there] = [roomOf({ history: {}, maxOutage: '1h' }), roomOf({ history: {}, maxOutage: '1h' })];
   const changes = collect(here.changes('photo'));

@@ -109,6 +109,24 @@ export function describePresence(
       expect((await Promise.all([next, changes.next()])).some(({ done }) => done)).toBe(true);
     });
 
+    it('continues after a cursor with those who have left meanwhile', async () => {
+      const [here, there] = both();
+      const stream = here.changes('photo');
+      await here.members('photo');
+      const ada = there.join('photo', { id: 'ada', data: { name: 'Ada' } });
+      await take(stream, 1);
+      const after = stream.position;
+      if (after === undefined) return;
+      await stream.return();
+      ada.leave();
+      await seen(there, 'photo', {});
+      const changes = await take(there.changes('photo', { after }), 2);
+      expect(changes.map(({ joined, left }) => [joined.length, left[0]?.data.name])).toEqual([
+        [1, undefined],
+        [0, 'Ada'],
+      ]);
+    });
+
     it('sends ids and data of any characters as they are', async () => {
       const [here, there] = both();
       const members: Record<string, object> = {
