@@ -7,7 +7,7 @@ import { registerGauge } from '../diagnostics/stats.ts';
 import type { CompressedCodings } from './compress.ts';
 import type { Dependency, NotFound } from './files.ts';
 import type { Moved } from './load.ts';
-import type { CacheSettings, StaticSettings } from './options.ts';
+import type { CacheSettings } from './options.ts';
 import type { Page } from './pages.ts';
 import type { Representation } from './representation.ts';
 import type { Variant } from './variants.ts';
@@ -68,6 +68,9 @@ const BUFFER_BYTES = 400;
 // The number of uses after which a large body is loaded into memory, so that one scan of large files evicts
 // nothing.
 const USES_UNTIL_LARGE_BODY = 8;
+
+/** The size of the largest body that is cached. Larger files are always streamed. */
+export const maxBodyBytes = (isPopular: boolean): number => (isPopular ? 8 << 20 : 256 << 10);
 
 /**
  * Cached files by URL path. Only files that exist are stored, so unknown paths evict nothing. A memory
@@ -139,10 +142,10 @@ export class FileCache {
   }
 
   /** Asks the next check to load the file's missing bodies, if they fit into the budget. */
-  wantBodies(entry: CacheEntry, { cache, maxEagerBodyBytes }: StaticSettings): void {
+  wantBodies(entry: CacheEntry): void {
     const { file } = entry;
     if (file === undefined || entry.wantsBodies) return;
-    const maxBytes = isPopular(entry) ? cache.maxFileBytes : maxEagerBodyBytes;
+    const maxBytes = maxBodyBytes(isPopular(entry));
     let missing = 0;
     for (const { body, metadata } of [file.uncompressed, ...file.precompressed])
       if (body === undefined && metadata.size <= maxBytes) missing += metadata.size;

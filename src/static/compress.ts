@@ -22,8 +22,11 @@ interface FileContent {
   readonly read: () => Promise<Buffer | undefined>;
 }
 
-/** Smaller files gain little: their headers are as large. */
+/** Smaller files gain little: their headers are as large. Larger ones take seconds. */
 const MIN_BYTES = 1024;
+const MAX_BYTES = 8 << 20;
+// The share of one CPU core that the work takes on average.
+const CPU_SHARE = 0.5;
 // The share of its size to which text compresses. Used to check for room before the work.
 const EXPECTED_RATIO = 0.3;
 // The share of the size up to which the result is worth the work of the client.
@@ -44,11 +47,11 @@ export class Compressor {
   constructor(settings: CompressSettings) {
     this.settings = settings;
     this.preferencesOf = cacheByHeader((header) => parsePreferences(header, settings.codings));
-    this.#queue = new BackgroundQueue({ share: settings.cpuShare, maxTasks: MAX_QUEUED });
+    this.#queue = new BackgroundQueue({ share: CPU_SHARE, maxTasks: MAX_QUEUED });
   }
 
   accepts(type: string, size: number): boolean {
-    return size >= MIN_BYTES && size <= this.settings.maxFileBytes && isCompressibleType(type);
+    return size >= MIN_BYTES && size <= MAX_BYTES && isCompressibleType(type);
   }
 
   /** Returns a result that is in memory. */

@@ -495,8 +495,8 @@ function respondWithFile(request: CachedRequest, file: LoadedFile): void {
     return;
   }
   if (plan === undefined) return;
-  const { cache, settings, sender } = request.context;
-  cache.wantBodies(request.entry, settings);
+  const { cache, sender } = request.context;
+  cache.wantBodies(request.entry);
   sender.send(request, plan, () => retry(request));
 }
 
@@ -528,7 +528,7 @@ function addAskedHeaders({ req, res, context: { rules, settings } }: CachedReque
 /** Makes a page again whose body was evicted: no file has its bytes. */
 function makeAgain(request: CachedRequest): void {
   const { entry, context } = request;
-  context.cache.wantBodies(entry, context.settings);
+  context.cache.wantBodies(entry);
   context.load(entry.urlPath, { isPopular: false }).then(
     (result) => respond(request, undefined, result),
     (error: unknown) => respond(request, error, undefined),

@@ -1,6 +1,6 @@
 import type { Precompressed } from '../../types/static.ts';
 import { debug } from '../diagnostics/logging.ts';
-import type { LoadedFile, LoadResult } from './cache.ts';
+import { type LoadedFile, type LoadResult, maxBodyBytes } from './cache.ts';
 import { CompressedCodings, type Compressor } from './compress.ts';
 import { COPY_EXTENSIONS, compareCopy } from './copies.ts';
 import {
@@ -378,10 +378,9 @@ async function readContent(
   options: LoadOptions,
 ): Promise<Pick<Snapshot, 'body' | 'etag' | 'contentEtag'> | undefined> {
   const size = Number(version.size);
-  const { cache, maxEagerBodyBytes, etag: kind } = settings;
-  const maxBodyBytes = options.isPopular ? cache.maxFileBytes : maxEagerBodyBytes;
-  const isCached =
-    options.needsBody === true || size <= Math.min(maxBodyBytes, cache.maxBytes ?? Number.POSITIVE_INFINITY);
+  const { cache, etag: kind } = settings;
+  const maxBytes = Math.min(maxBodyBytes(options.isPopular), cache.maxBytes ?? Number.POSITIVE_INFINITY);
+  const isCached = options.needsBody === true || size <= maxBytes;
   const body = isCached ? await file.read(size) : undefined;
   // Another write could leave the timestamps of a racily clean file unchanged: the response might stream
   // other bytes than the hashed bytes.

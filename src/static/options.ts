@@ -51,7 +51,6 @@ import { assertNoPages } from './untrusted.ts';
 export interface CacheSettings {
   /** Undefined for the budget that middlewares share. */
   readonly maxBytes: number | undefined;
-  readonly maxFileBytes: number;
   readonly revalidateAfter: number;
 }
 
@@ -102,7 +101,6 @@ const RULES: Rules<ResolvedOptions> = {
   untrusted: flag(false),
   signed: rule(undefined, isObject, 'an object with keys'),
   etag: oneOf('content', 'stat', true, false),
-  lastModified: flag(true),
   cacheControl: rule<StaticFilesOptions['cacheControl']>(
     undefined,
     isCacheControlOption,
@@ -135,26 +133,15 @@ const RULES: Rules<ResolvedOptions> = {
 
 const CACHE_RULES: Rules<CacheSettings> = {
   maxBytes: bytes(undefined, { from: 0 }),
-  maxFileBytes: bytes(8 * MIB, { from: 0 }),
   revalidateAfter: duration(0, { from: 0 }),
 };
 
 /** The `compress` option after checks, with defaults filled in. */
-export interface CompressSettings {
-  readonly codings: readonly Precompressed[];
-  readonly maxFileBytes: number;
-  readonly maxBytes: number;
-  /** More than 0, at most 1. */
-  readonly cpuShare: number;
-}
-
-const isShare = (value: unknown): boolean => typeof value === 'number' && value > 0 && value <= 1;
+export type CompressSettings = WithDefaults<CompressOptions>;
 
 const COMPRESS_RULES: Rules<CompressSettings> = {
   codings: rule(CODINGS, isListOf(isOneOf(...CODINGS)), "a list of 'br', 'zstd', 'gzip'"),
-  maxFileBytes: bytes(8 * MIB, { from: 0 }),
   maxBytes: bytes(32 * MIB, { from: 0 }),
-  cpuShare: rule(0.5, isShare, 'a number over 0 and at most 1'),
 };
 
 /** Checks the `compress` option. Codings that this version of Node cannot create are left out. */
@@ -338,7 +325,6 @@ type Unchanged =
   | 'dotfiles'
   | 'missing'
   | 'untrusted'
-  | 'lastModified'
   | 'listing'
   | 'setHeaders';
 
@@ -357,6 +343,8 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   readonly followSymlinks: boolean;
   readonly signed: SignedSettings | undefined;
   readonly etag: 'content' | 'stat' | 'none';
+  /** False for the copies of `keep`, whose time is that of their last use. */
+  readonly lastModified: boolean;
   /** Extensions with a leading dot. */
   readonly extensions: readonly string[];
   readonly precompressed: readonly Precompressed[];
@@ -376,11 +364,6 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   readonly cache: CacheSettings;
   /** Whether to refuse names that Windows maps to another file or to a device. */
   readonly rejectWindowsNames: boolean;
-  /**
-   * Bodies up to this size are cached at the first request, those up to `maxFileBytes` when they are
-   * requested often.
-   */
-  readonly maxEagerBodyBytes: number;
 }
 
 /** Checks the options of `staticFiles` and fills in defaults; a boolean is short for `{ html }`. */
@@ -394,8 +377,6 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
   const html = cleanUrls || hasHtml(options);
   const cacheControl = resolveCacheControl(options.cacheControl, options);
   const named = [options.extensions || []].flat().map((extension) => `.${extension.replace(/^\./, '')}`);
-  const cache = resolveCacheOptions(options.cache);
-  const isLimited = options.cache !== false && options.cache?.maxFileBytes !== undefined;
   return {
     ...options,
     html,
@@ -407,6 +388,7 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     signed: resolveSigned(STATIC_OPTIONS, options.signed),
     followSymlinks: options.symlinks === 'follow',
     etag: options.etag === false ? 'none' : options.etag === 'stat' ? 'stat' : 'content',
+    lastModified: true,
     ...cacheControl,
     extensions: cleanUrls ? [...new Set(['.html', ...named])] : named,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
@@ -416,9 +398,8 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     rules: resolveRuleOptions(options.rules),
     roots: resolveRootsOptions(options.roots),
     keep: resolveKeepOptions(options.keep, cacheControl.mayBeImmutable),
-    cache,
+    cache: resolveCacheOptions(options.cache),
     rejectWindowsNames: process.platform === 'win32',
-    maxEagerBodyBytes: isLimited ? cache.maxFileBytes : MIB / 4,
   };
 }
 

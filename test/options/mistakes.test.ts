@@ -183,7 +183,7 @@ const FAMILIES = {
       [empty, { roots: { parent: join(folder, 'none') } }],
     ),
     ...calls(staticFiles, [empty, { roots: { parent: folder, max: 0 } }], [empty, { roots: folder }]),
-    ...files({ etag: 'weak' }, { etag: 0 }, { acceptRanges: 1 }, { lastModified: null }),
+    ...files({ etag: 'weak' }, { etag: 0 }, { acceptRanges: 1 }, { lastModified: true }),
     ...files({ precompressed: 'br' }, { precompressed: ['brotli'] }, { immutable: true }),
     ...files({ index: 'a/b' }, { index: '' }, { index: true }, { index: 42 }, { index: null }),
     ...files({ extensions: ['a/b'] }, { extensions: 42 }, { extensions: true }, { extensions: 0 }),
@@ -205,8 +205,8 @@ const FAMILIES = {
       { cacheControl: 'Vite' },
     ),
     ...files({ setHeaders: { 'x-a': 'b' } }, { setHeaders: null }),
-    ...files({ compress: 'gzip' }, { compress: { codings: ['brotli'] } }, { compress: { cpuShare: 0 } }),
-    ...files({ compress: { cpuShare: 2 } }, { compress: { maxBytes: -1 } }, { compress: { level: 4 } }),
+    ...files({ compress: 'gzip' }, { compress: { codings: ['brotli'] } }),
+    ...files({ compress: { maxBytes: -1 } }, { compress: { level: 4 } }),
     ...files({ compress: { minBytes: 9 } }),
     // Options of express.static, sirv and other servers of files
     ...files(
