@@ -13,7 +13,7 @@ export interface StaticFilesHandler {
 }
 
 /**
- * Chooses the directory of a request: a path below `roots.parent`, absolute or relative to it. `undefined`, or any other place,
+ * Chooses the directory of a request: a path below that of the option `roots`, absolute or relative to it. `undefined`, or any other place,
  * matches no file. The parameter may be declared as Express's `Request`.
  */
 export type RootChooser = Hook<[request: ConnectRequest], MaybePromise<string | URL | undefined>>;
@@ -169,10 +169,11 @@ export interface StaticFilesOptions {
    */
   rules?: boolean | StaticRulesOptions | undefined;
   /**
-   * Where the directories are that a function in place of `dir` chooses for each request.
+   * The directory that contains all those which a function in place of `dir` chooses. No name leads out of it, whatever it was
+   * made of. It must exist.
    * @default none; required with a function
    */
-  roots?: RootsOptions | undefined;
+  roots?: string | URL | undefined;
   /**
    * Whether a directory without an index file is listed: as a page, or as JSON for clients that prefer it. The list has what
    * requests can reach, at most 1000 entries. Everybody who can reach the directory can read it. Implies `html`.
@@ -251,17 +252,6 @@ export interface StaticRulesOptions {
    * @default none
    */
   headers?: string | undefined;
-}
-
-/** The directories that a function chooses. */
-export interface RootsOptions {
-  /** The directory that contains all of them. No name leads out of it, whatever it was made of. It must exist. */
-  parent: string | URL;
-  /**
-   * The number of directories whose files are cached at the same time. The least recently requested ones are let go first.
-   * @default 100
-   */
-  max?: number | undefined;
 }
 
 /** Copies of immutable files that outlive their build. */

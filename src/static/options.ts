@@ -6,7 +6,6 @@ import type {
   PagePolicyOptions,
   PagesOptions,
   Precompressed,
-  RootsOptions,
   StaticCacheOptions,
   StaticFilesOptions,
   Variant,
@@ -27,7 +26,6 @@ import {
   oneOf,
   optionalFunction,
   optionError,
-  positive,
   type Rules,
   resolveOptions,
   rule,
@@ -121,7 +119,7 @@ const RULES: Rules<ResolvedOptions> = {
   listing: flag(false),
   keep: rule(undefined, isObject, 'an object with directory, days or maxBytes'),
   rules: rule(undefined, isEither(isBoolean, isObject), 'a boolean, or an object with redirects or headers'),
-  roots: rule(undefined, isObject, 'an object with parent or max'),
+  roots: rule<StaticFilesOptions['roots']>(undefined, isPathOrUrl, 'the path of a directory'),
   variants: rule<readonly Variant[] | VariantsOptions>(
     [],
     isEither(isVariants, isObject),
@@ -227,25 +225,6 @@ function resolveRuleOptions(given: StaticFilesOptions['rules']): true | RuleText
   return given === true ? true : resolveOptions(RULES_SCOPE, given, RULE_TEXTS);
 }
 
-/** The option `roots` after checks. */
-export interface RootsSettings {
-  readonly parent: string | URL;
-  readonly max: number;
-}
-
-const ROOTS_SCOPE = { ...STATIC_OPTIONS, page: 'static-sites', within: 'roots' };
-const ROOTS_RULES: Rules<Omit<RootsSettings, 'parent'> & { readonly parent: string | URL | undefined }> = {
-  parent: rule<string | URL | undefined>(undefined, isPathOrUrl, 'the path of a directory'),
-  max: positive(100),
-};
-
-function resolveRootsOptions(given: RootsOptions | undefined): RootsSettings | undefined {
-  if (given === undefined) return undefined;
-  const { parent, max } = resolveOptions(ROOTS_SCOPE, given, ROOTS_RULES);
-  if (parent === undefined) throw wrongOption(ROOTS_SCOPE, 'parent', parent, 'the path of a directory');
-  return { parent, max };
-}
-
 /** The option `pages` after checks. */
 export interface PageSettings {
   readonly config: (() => unknown) | undefined;
@@ -325,6 +304,7 @@ type Unchanged =
   | 'dotfiles'
   | 'missing'
   | 'untrusted'
+  | 'roots'
   | 'listing'
   | 'setHeaders';
 
@@ -360,7 +340,6 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   readonly keep: KeepSettings | undefined;
   /** `true`: from the files of the directory. */
   readonly rules: true | RuleTexts | undefined;
-  readonly roots: RootsSettings | undefined;
   readonly cache: CacheSettings;
   /** Whether to refuse names that Windows maps to another file or to a device. */
   readonly rejectWindowsNames: boolean;
@@ -396,7 +375,6 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     ...resolveVariants(options.variants),
     pages: resolvePagesOptions(options.pages),
     rules: resolveRuleOptions(options.rules),
-    roots: resolveRootsOptions(options.roots),
     keep: resolveKeepOptions(options.keep, cacheControl.mayBeImmutable),
     cache: resolveCacheOptions(options.cache),
     rejectWindowsNames: process.platform === 'win32',
