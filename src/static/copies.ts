@@ -58,7 +58,7 @@ export async function compareCopy(comparison: CopyToCompare): Promise<string | u
     const etag = await etagOfDecoded(compressed, createDecoder, Number(source.version.size));
     return etag === source.contentEtag ? undefined : 'its content differs from its source';
   } finally {
-    await chunks?.stop();
+    await chunks?.return(undefined);
   }
 }
 

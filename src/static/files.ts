@@ -73,7 +73,8 @@ export interface OpenedFile {
   /** The following return undefined when the file has become shorter. */
   read(size: number): Promise<Buffer | undefined>;
   hash(size: number): Promise<string | undefined>;
-  chunks(): AsyncIterable<Uint8Array> & { stop(): Promise<void> };
+  /** `return()` resolves when the file is not read any more. */
+  chunks(): AsyncGenerator<Uint8Array, undefined>;
   /** The argument of `setHeaders`. */
   stats(): Promise<Stats>;
   close(): void;

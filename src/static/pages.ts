@@ -316,24 +316,19 @@ export class Pages {
 
   #readAsset(path: string, version: FileVersion): Promise<HashedAsset | undefined> {
     return withOpen(this.#files, path, version, this.#static, async (file) => {
-      const chunks = file.chunks();
       const isModule = isModuleName(path);
       const imports = new Set<string>();
+      const hash = createHash('sha384');
       let end = '';
-      try {
-        const hash = createHash('sha384');
-        for await (const chunk of chunks) {
-          hash.update(chunk);
-          if (!isModule) continue;
-          const text = end + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length).toString('latin1');
-          for (const name of importsIn(text)) imports.add(Buffer.from(name, 'latin1').toString('utf8'));
-          end = text.slice(-MAX_IMPORT);
-        }
-        const integrity = `sha384-${hash.digest('base64')}`;
-        return { version: versionId(version), integrity, imports: [...imports] };
-      } finally {
-        await chunks.stop();
+      for await (const chunk of file.chunks()) {
+        hash.update(chunk);
+        if (!isModule) continue;
+        const text = end + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length).toString('latin1');
+        for (const name of importsIn(text)) imports.add(Buffer.from(name, 'latin1').toString('utf8'));
+        end = text.slice(-MAX_IMPORT);
       }
+      const integrity = `sha384-${hash.digest('base64')}`;
+      return { version: versionId(version), integrity, imports: [...imports] };
     });
   }
 }
