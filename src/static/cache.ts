@@ -4,11 +4,10 @@ import { totalmem } from 'node:os';
 import type { LRUCache } from 'lru-cache';
 import { packages } from '../diagnostics/packages.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
+import type { PageAdditions } from './capabilities.ts';
 import type { CompressedCodings } from './compress.ts';
 import type { Dependency, NotFound } from './files.ts';
-import type { Moved } from './load.ts';
 import type { CacheSettings } from './options.ts';
-import type { Page } from './pages.ts';
 import type { Representation } from './representation.ts';
 import type { Variant } from './variants.ts';
 
@@ -19,7 +18,7 @@ export interface LoadedFile {
   readonly dependencies: readonly Dependency[];
   readonly uncompressed: Representation;
   /** The additions of an HTML file; undefined for all other files and without the option `pages`. */
-  readonly page: Page | undefined;
+  readonly page: PageAdditions | undefined;
   /** Asked in each check whether the file is still right, in addition to its dependencies; empty for most files. */
   readonly watched: readonly { isCurrent(): boolean }[];
   /** Files beside this one that show the same in other formats; undefined for most files. */
@@ -49,6 +48,12 @@ function bodyBytesOf({ uncompressed, precompressed }: LoadedFile): number {
 function dropBodies({ uncompressed, precompressed }: LoadedFile): void {
   uncompressed.body = undefined;
   for (const representation of precompressed) representation.body = undefined;
+}
+
+/** A file that has another URL path, with one URL for each page. */
+export interface Moved {
+  readonly kind: 'moved';
+  readonly to: string;
 }
 
 /** The result of loading a URL path. `busy`: the file kept changing while it was read. */

@@ -15,17 +15,18 @@ import {
   type LoadedFile,
   type LoadResult,
   type MemoryBudget,
+  type Moved,
   type Waiter,
 } from './cache.ts';
+import type { Capabilities, PageMaker } from './capabilities.ts';
 import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
 import { Compressor } from './compress.ts';
 import { type Files, notFound } from './files.ts';
 import { KeptFiles } from './keep.ts';
 import { addLanguageHeaders, languageOf, preferredLanguages, preferredPath } from './languages.ts';
 import { Listings } from './listing.ts';
-import { type LoadOptions, loadFile, type Moved, stillResolves } from './load.ts';
+import { type LoadOptions, loadFile, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
-import { Pages } from './pages.ts';
 import { hasDotSegment, isNavigation, mayBePage, parseRequestPath, targetOf } from './path.ts';
 import {
   type FileRequest,
@@ -58,20 +59,21 @@ export interface StaticHandler {
 }
 
 /** What all directories of one middleware share, whose limits are those of the middleware. */
-export interface Shared {
+export interface Shared extends Capabilities {
   readonly budget: MemoryBudget;
   readonly compressor: Compressor | undefined;
   readonly breaker: CircuitBreaker;
   readonly sender: DiskSender;
 }
 
-export function sharedBy({ cache, compress }: StaticSettings): Shared {
+export function sharedBy({ cache, compress }: StaticSettings, capabilities: Capabilities = {}): Shared {
   const breaker = new CircuitBreaker();
   return {
     budget: budgetFor(cache),
     compressor: compress && new Compressor(compress),
     breaker,
     sender: new DiskSender(breaker, new BufferPool(READ_BUFFER_BYTES)),
+    ...capabilities,
   };
 }
 
@@ -84,14 +86,15 @@ const MAX_CHECKS_IN_POOL = 16;
 export function createHandler(
   files: RootDirectory | SourceFiles,
   settings: StaticSettings,
-  { budget, compressor, breaker, sender: diskSender }: Shared = sharedBy(settings),
+  shared: Shared = sharedBy(settings),
 ): StaticHandler {
+  const { budget, compressor, breaker, limitLifetime } = shared;
   const isDirectory = files instanceof RootDirectory;
   if (settings.missing === 'throw' && isDirectory) assertPages(files, settings);
   else if (!isDirectory && settings.missing === 'allow') throw needsDirectory('missing');
   const cache = new FileCache(budget);
   const etags = new BackgroundEtags(settings);
-  const pages = settings.pages && new Pages(settings.pages, files, settings);
+  const pages = shared.createPages?.(files, settings);
   const keep = keepFor(files, settings);
   const listings = settings.listing ? new Listings(files, settings, isDirectory) : undefined;
   const rules = settings.rules && new Rules(settings.rules, files, settings);
@@ -110,7 +113,7 @@ export function createHandler(
     onCached: (entry, file) => etags.add(entry, file),
     maxRunning: isDirectory ? MAX_CHECKS_IN_POOL : Number.POSITIVE_INFINITY,
   });
-  const sender = isDirectory ? diskSender : files;
+  const sender = isDirectory ? shared.sender : files;
   const handle = createCacheHandler({
     settings,
     files,
@@ -123,6 +126,7 @@ export function createHandler(
     keep,
     rules,
     listings,
+    limitLifetime,
   });
   const close = (): void => {
     cache.close();
@@ -220,7 +224,7 @@ function redirectToSingleSlashes(request: RequestTriple, settings: StaticSetting
 }
 
 /** The state that all requests of one middleware share. */
-interface ServeContext {
+interface ServeContext extends Pick<Capabilities, 'limitLifetime'> {
   readonly settings: StaticSettings;
   readonly files: Files;
   readonly cache: FileCache;
@@ -229,7 +233,7 @@ interface ServeContext {
   /** Sends bodies that are not in memory. */
   readonly sender: Pick<DiskSender, 'send'>;
   readonly load: (urlPath: string, options: LoadOptions) => Promise<LoadResult>;
-  readonly pages: Pages | undefined;
+  readonly pages: PageMaker | undefined;
   readonly keep: KeptFiles | undefined;
   readonly rules: Rules | undefined;
   readonly listings: Listings | undefined;

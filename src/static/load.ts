@@ -1,6 +1,7 @@
 import type { Precompressed } from '../../types/static.ts';
 import { debug } from '../diagnostics/logging.ts';
-import { type LoadedFile, type LoadResult, maxBodyBytes } from './cache.ts';
+import { type LoadedFile, type LoadResult, type Moved, maxBodyBytes } from './cache.ts';
+import type { PageMaker, RenderedPage } from './capabilities.ts';
 import { CompressedCodings, type Compressor } from './compress.ts';
 import { COPY_EXTENSIONS, compareCopy } from './copies.ts';
 import {
@@ -17,7 +18,6 @@ import { etagOfBytes } from './hash.ts';
 import { findLanguages } from './languages.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
-import type { Pages, RenderedPage } from './pages.ts';
 import { mayBePage, segmentOf } from './path.ts';
 import { etagForCoding, type Metadata, Representation } from './representation.ts';
 import { isNotFoundError, isPermissionError, isStaleError } from './root.ts';
@@ -47,7 +47,7 @@ export interface LoadOptions {
   /** Compresses the file while it is served. */
   readonly compressor?: Compressor | undefined;
   /** Changes HTML files while they are served. */
-  readonly pages?: Pages | undefined;
+  readonly pages?: PageMaker | undefined;
   /** Adds headers by path. */
   readonly rules?: Rules | undefined;
   /** Whether the whole body is needed, whatever its size. */
@@ -143,8 +143,8 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
     kind: 'file',
     dependencies: [...found.dependencies, uncompressed, ...tried],
     uncompressed,
-    page: page?.page,
-    watched: [rules, page?.page].filter((each) => each !== undefined),
+    page: page?.additions,
+    watched: [rules, page?.additions].filter((each) => each !== undefined),
     variants: formats.variants,
     languages: languages.paths,
     createdCodings: compressor && createdCodingsOf(parts, content, uncompressed, compressor),
@@ -164,7 +164,7 @@ function describe(
 ): Pick<Metadata, 'type' | 'cacheControl' | 'added'> & { rules: AddedHeaders | undefined } {
   const rules = options.rules?.headersFor(found.urlPath);
   const untrusted = settings.untrusted ? untrustedFile(found.path) : undefined;
-  const headers = page === undefined ? rules?.headers : page.page.headersWith(page.headers, rules?.headers);
+  const headers = page === undefined ? rules?.headers : page.additions.headersWith(page.headers, rules?.headers);
   const added = language === undefined ? headers : [...(headers ?? []), 'Content-Language', language];
   return {
     type: untrusted?.type ?? rules?.type ?? mediaTypeOf(found.path),
@@ -307,12 +307,6 @@ function candidatesFor(urlPath: string, settings: StaticSettings): readonly stri
   const pages = extensions.map((extension) => path + extension);
   if (isFolder) return [...ofFolder, ...pages];
   return urls === undefined ? [urlPath, ...pages] : [urlPath, ...pages, ...ofFolder];
-}
-
-/** A file that has another URL path, with one URL for each page. */
-export interface Moved {
-  readonly kind: 'moved';
-  readonly to: string;
 }
 
 /**

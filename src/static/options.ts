@@ -3,8 +3,6 @@ import * as zlib from 'node:zlib';
 import type {
   CompressOptions,
   KeepOptions,
-  PagePolicyOptions,
-  PagesOptions,
   Precompressed,
   StaticCacheOptions,
   StaticFilesOptions,
@@ -33,16 +31,13 @@ import {
   wrongOption,
 } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
-import { isBoolean, isFunction, isObject, isString } from '../options/values.ts';
+import { isBoolean, isObject, isString } from '../options/values.ts';
 import {
   ACCEPTED_CACHE_CONTROL,
   type CacheControlSettings,
   isCacheControlOption,
-  isHeader,
   resolveCacheControl,
 } from './cache-control.ts';
-import { needsScriptHashes } from './policy.ts';
-import { resolveSigned, type SignedSettings } from './signed.ts';
 import { assertNoPages } from './untrusted.ts';
 
 /** The option `cache` after checks. */
@@ -225,85 +220,14 @@ function resolveRuleOptions(given: StaticFilesOptions['rules']): true | RuleText
   return given === true ? true : resolveOptions(RULES_SCOPE, given, RULE_TEXTS);
 }
 
-/** The option `pages` after checks. */
-export interface PageSettings {
-  readonly config: (() => unknown) | undefined;
-  readonly csp: PolicySettings | undefined;
-  readonly integrity: boolean;
-}
-
-/** The option `pages.csp` after checks. */
-type PolicySettings = Required<WithDefaults<Omit<PagePolicyOptions, 'reportTo'>>> & {
-  readonly reportTo: string | undefined;
-};
-type ResolvedPages = Omit<PageSettings, 'csp'> & { readonly csp: boolean | string | PagePolicyOptions };
-
-const OWN_FILES =
-  "default-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'; object-src 'none'";
-const POLICY = /^[a-z-]+(?:[ \t][^;,\r\n]*)?(?:;\s*(?:[a-z-]+(?:[ \t][^;,\r\n]*)?)?)*$/i;
-const ACCEPTED_POLICY = `a Content-Security-Policy such as "default-src 'self'"`;
-const isPolicy = (value: unknown): boolean => isString(value) && POLICY.test(value) && isHeader(value);
-
-const PAGE_RULES: Rules<ResolvedPages> = {
-  config: rule<ResolvedPages['config']>(undefined, isFunction, 'a function that returns a JSON value'),
-  csp: rule<ResolvedPages['csp']>(
-    false,
-    isEither(isBoolean, isPolicy, isObject),
-    `a boolean, ${ACCEPTED_POLICY}, or an object`,
-  ),
-  integrity: flag(false),
-};
-
-const isReportUrl = (value: unknown): boolean =>
-  isString(value) && /^(?:\/(?!\/)|https:\/\/)[^\s;,"\\]*$/.test(value);
-
-const POLICY_RULES: Rules<PolicySettings> = {
-  policy: rule(OWN_FILES, isPolicy, ACCEPTED_POLICY),
-  reportOnly: flag(false),
-  reportTo: rule<string | undefined>(
-    undefined,
-    isReportUrl,
-    "a path such as '/csp-reports', or an https: URL",
-  ),
-  nonce: rule<PolicySettings['nonce']>(
-    false,
-    isEither(isBoolean, isFunction),
-    'a boolean, or a function that returns the nonce of a response',
-  ),
-};
-
-export const PAGES_SCOPE: OptionScope = { ...STATIC_OPTIONS, page: 'pages', within: 'pages' };
-
-/** Checks the option `pages`. */
-function resolvePagesOptions(given: PagesOptions | undefined): PageSettings | undefined {
-  if (given === undefined) return undefined;
-  const { config, csp, integrity } = resolveOptions(PAGES_SCOPE, given, PAGE_RULES);
-  const policy = resolvePolicy(csp);
-  if (config === undefined && policy === undefined && !integrity) return undefined;
-  if (policy !== undefined && needsScriptHashes(policy.policy) && policy.nonce === false && !integrity)
-    throw optionError(
-      PAGES_SCOPE,
-      `option "pages.csp" has 'strict-dynamic', which needs the hash of each script; set "pages.integrity" or "pages.csp.nonce" to true`,
-    );
-  return { config, csp: policy, integrity };
-}
-
-function resolvePolicy(given: ResolvedPages['csp']): PolicySettings | undefined {
-  if (given === false) return undefined;
-  const options = given === true ? {} : isString(given) ? { policy: given } : given;
-  const resolved = resolveOptions({ ...PAGES_SCOPE, within: 'pages.csp' }, options, POLICY_RULES);
-  const { policy, reportTo } = resolved;
-  if (reportTo === undefined) return resolved;
-  // Firefox and Safari know one of both each.
-  return { ...resolved, policy: `${policy.replace(/;\s*$/, '')}; report-uri ${reportTo}; report-to csp` };
-}
-
 /** Options that stay as they are. */
 type Unchanged =
   | 'fallthrough'
   | 'dotfiles'
   | 'missing'
   | 'untrusted'
+  | 'signed'
+  | 'pages'
   | 'roots'
   | 'listing'
   | 'setHeaders';
@@ -321,7 +245,6 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   /** URL path of the page for 404 responses, with a leading slash; `nearest` for `404.html` of the nearest folder. */
   readonly notFound: string | undefined;
   readonly followSymlinks: boolean;
-  readonly signed: SignedSettings | undefined;
   readonly etag: 'content' | 'stat' | 'none';
   /** False for the copies of `keep`, whose time is that of their last use. */
   readonly lastModified: boolean;
@@ -336,7 +259,6 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   /** Puts them in the order of an `Accept-Language`. */
   readonly orderLanguages: (header: string) => readonly string[];
   readonly languageCookie: string | undefined;
-  readonly pages: PageSettings | undefined;
   readonly keep: KeepSettings | undefined;
   /** `true`: from the files of the directory. */
   readonly rules: true | RuleTexts | undefined;
@@ -364,7 +286,6 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     index: html ? [options.index ?? 'index.html'].flat().filter((name) => name !== false) : [],
     fallback: toUrlPath(options.fallback),
     notFound: toUrlPath(options.notFound),
-    signed: resolveSigned(STATIC_OPTIONS, options.signed),
     followSymlinks: options.symlinks === 'follow',
     etag: options.etag === false ? 'none' : options.etag === 'stat' ? 'stat' : 'content',
     lastModified: true,
@@ -373,7 +294,6 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
     compress: resolveCompressOptions(options.compress),
     ...resolveVariants(options.variants),
-    pages: resolvePagesOptions(options.pages),
     rules: resolveRuleOptions(options.rules),
     keep: resolveKeepOptions(options.keep, cacheControl.mayBeImmutable),
     cache: resolveCacheOptions(options.cache),

@@ -27,7 +27,13 @@ export interface RequestTriple {
 export interface FileRequest extends RequestTriple {
   /** What the cache knows about the URL path, or about the fallback page. */
   readonly entry: { readonly urlPath: string; readonly isCheckedSync: boolean };
-  readonly context: { readonly settings: StaticSettings };
+  readonly context: {
+    readonly settings: StaticSettings;
+    /** Called before the headers of a file are set whose lifetime the request limits. */
+    readonly limitLifetime?:
+      | ((req: ConnectRequest, res: ServerResponse, cacheControl: string | undefined) => void)
+      | undefined;
+  };
   /** The status of the response: 404 for the page of the option `notFound`, or a status that other code has set. */
   status: number;
 }

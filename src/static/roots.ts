@@ -10,7 +10,7 @@ import { toError } from '../http/reply.ts';
 import { optionError, wrongReturnValue } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { caught, isString, settle } from '../options/values.ts';
-import { createHandler, type Shared, type StaticHandler, sharedBy } from './handler.ts';
+import { createHandler, type Shared, type StaticHandler } from './handler.ts';
 import type { StaticSettings } from './options.ts';
 import { isServedName } from './path.ts';
 import { isFinished, type NotServed, passThrough, type RequestTriple } from './request.ts';
@@ -45,7 +45,7 @@ export class Roots implements StaticHandler {
   readonly #open: LRUCache<string, Folder>;
   #isClosed = false;
 
-  constructor(choose: RootChooser, settings: StaticSettings) {
+  constructor(choose: RootChooser, settings: StaticSettings, shared: Shared) {
     const { keep, roots } = settings;
     if (keep !== undefined)
       throw optionError(
@@ -61,7 +61,7 @@ export class Roots implements StaticHandler {
     this.#parent = resolveRoot(roots, settings).path;
     // A folder may appear before its pages, and after the call.
     this.#settings = { ...settings, missing: 'allow' };
-    this.#shared = sharedBy(settings);
+    this.#shared = shared;
     const { LRUCache: Folders } = packages.lruCache();
     // Requests that a folder is answering continue.
     this.#open = new Folders({ max: MAX_OPEN, dispose: ({ handler }: Folder) => handler.close() });

@@ -4,22 +4,25 @@ import nodeModule from 'node:module';
 import { posix } from 'node:path';
 import { finished } from 'node:stream/promises';
 import type { RewritingStream } from 'parse5-html-rewriting-stream';
+import type { PagesOptions } from '../../types/static.ts';
 import { codeOf, type Headers, removeLifetime, writeReply } from '../http/reply.ts';
 import { decodePart } from '../http/routing.ts';
 import { assertSync, optionError, wrongReturnValue } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { isString } from '../options/values.ts';
-import { isImmutable } from './cache-control.ts';
-import { type Dependency, type Files, withOpen } from './files.ts';
-import { etagOfBytes } from './hash.ts';
-import { mediaTypeOf } from './media-types.ts';
-import { PAGES_SCOPE, type PageSettings, type StaticSettings } from './options.ts';
-import { segmentOf } from './path.ts';
+import { isImmutable } from '../static/cache-control.ts';
+import type { Capabilities, PageAdditions, PageMaker, RenderedPage } from '../static/capabilities.ts';
+import { type Dependency, type Files, withOpen } from '../static/files.ts';
+import { etagOfBytes } from '../static/hash.ts';
+import { mediaTypeOf } from '../static/media-types.ts';
+import type { StaticSettings } from '../static/options.ts';
+import { segmentOf } from '../static/path.ts';
+import type { HeaderList, Representation } from '../static/representation.ts';
+import { type FileRequest, warnOfSystem as warn } from '../static/request.ts';
+import { walkFiles } from '../static/tree.ts';
+import { type FileVersion, versionId } from '../static/version.ts';
+import { PAGES_SCOPE, type PageSettings, resolvePagesOptions } from './options.ts';
 import { extendPolicy, type InlineSources, refusesAttributes } from './policy.ts';
-import type { HeaderList, Representation } from './representation.ts';
-import { type FileRequest, warnOfSystem as warn } from './request.ts';
-import { walkFiles } from './tree.ts';
-import { type FileVersion, versionId } from './version.ts';
 
 const PACKAGE = 'parse5-html-rewriting-stream';
 const CONFIG_ID = 'app-config';
@@ -32,17 +35,6 @@ const MAX_MODULES = 1000;
 /** The origin of this server in the URLs of its pages. */
 const OWN = 'http://own.invalid';
 const POLICY_HEADERS = ['Content-Security-Policy', 'Content-Security-Policy-Report-Only'] as const;
-
-/** A page with its additions: a representation of its own. */
-export interface RenderedPage {
-  readonly body: Buffer;
-  /** Identifies the bytes and the headers. */
-  readonly etag: string;
-  readonly headers: HeaderList;
-  /** Scripts and styles whose hashes the page contains, unless their names say that they never change. */
-  readonly dependencies: readonly Dependency[];
-  readonly page: Page;
-}
 
 /** A script or style, and what it imports by relative URLs. */
 interface HashedAsset {
@@ -57,9 +49,14 @@ interface Edit {
   readonly text: string;
 }
 
+/** Checks the option `pages`. The function creates the pages of a directory or source. */
+export function resolvePages(given: PagesOptions | undefined): Capabilities['createPages'] {
+  const settings = resolvePagesOptions(given);
+  return settings && ((files, statics) => new Pages(settings, files, statics));
+}
+
 /** The option `pages`: what is added to the HTML files of one middleware. */
-export class Pages {
-  /** The path of the mount. Undefined until the first request. */
+class Pages implements PageMaker {
   mount: string | undefined;
   readonly settings: PageSettings;
   readonly #files: Files;
@@ -82,10 +79,6 @@ export class Pages {
     return mediaTypeOf(path).startsWith('text/html');
   }
 
-  /**
-   * @param filePath - the path below the root
-   * @param urlPath - what its URLs are relative to
-   */
   async render(filePath: string, bytes: Buffer, urlPath: string = filePath): Promise<RenderedPage> {
     const text = bytes.toString('utf8');
     const config = this.#configText();
@@ -117,10 +110,10 @@ export class Pages {
     if (nonce !== '') for (const place of parsed.nonces) edits.push({ ...place, text: nonce });
     const body = Buffer.from(apply(text, edits));
     const sources = { scripts, external: [...new Set(external)], styles: parsed.styles };
-    const page = new Page(this, filePath, config, sources);
+    const additions = new Additions(this, filePath, config, sources);
     const headers = this.headersFor(sources);
     const etag = await etagOfBytes(Buffer.concat([body, Buffer.from(headers.join('\n'))]));
-    return { body, etag, headers, dependencies, page };
+    return { body, etag, headers, dependencies, additions };
   }
 
   /** The headers of a response for which no other code has set a policy. */
@@ -333,8 +326,7 @@ export class Pages {
   }
 }
 
-/** The additions of one rendered page that depend on its response. */
-export class Page {
+class Additions implements PageAdditions {
   readonly #pages: Pages;
   readonly #filePath: string;
   readonly #config: string | undefined;
@@ -347,7 +339,6 @@ export class Page {
     this.#sources = sources;
   }
 
-  /** Whether each response has another nonce. */
   get hasNonce(): boolean {
     return Boolean(this.#pages.settings.csp?.nonce);
   }
@@ -356,7 +347,6 @@ export class Page {
     return this.#pages.isCurrent(this.#config);
   }
 
-  /** Adds the sources of this page to policies that other code has set. A second policy would be another restriction. */
   extendPolicies(res: ServerResponse, sources: InlineSources = this.#sources): void {
     if (this.#pages.settings.csp === undefined) return;
     for (const name of POLICY_HEADERS) {
@@ -369,7 +359,6 @@ export class Page {
     }
   }
 
-  /** The headers of the page with those of the option `rules`, whose names are in lower case: their policies are extended. */
   headersWith(own: HeaderList, added: HeaderList = [], sources: InlineSources = this.#sources): HeaderList {
     const headers: string[] = [];
     const names = new Set<string>();
@@ -387,7 +376,6 @@ export class Page {
     return headers;
   }
 
-  /** Sends the page with a new nonce. Such a response has no validators, and no cache may store it. */
   sendWithNonce({ req, res, status }: FileRequest, { body, metadata }: Representation): void {
     const nonce = this.#nonceFor(req, res);
     removeLifetime(res);

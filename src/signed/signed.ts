@@ -12,10 +12,11 @@ import {
   unchecked,
   wrongArgument,
 } from '../options/rules.ts';
+import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { secretsOf } from '../options/secrets.ts';
 import { isString } from '../options/values.ts';
-import { parseRequestPath, requestedPath } from './path.ts';
-import { removeFileHeaders } from './request.ts';
+import { parseRequestPath, requestedPath } from '../static/path.ts';
+import { removeFileHeaders } from '../static/request.ts';
 
 // The signature covers the method, the time of the expiry, the address, and the decoded path that the client asks for: every
 // percent-encoding of a path is the same path, and the same path below another mount is another one.
@@ -85,13 +86,10 @@ export interface SignedSettings {
   readonly keys: readonly KeyObject[];
 }
 
-/** Checks the option `signed`. */
-export function resolveSigned(
-  scope: OptionScope,
-  given: SignedOptions | undefined,
-): SignedSettings | undefined {
+/** Checks the option `signed` of `staticFiles`. */
+export function resolveSigned(given: SignedOptions | undefined): SignedSettings | undefined {
   if (given === undefined) return undefined;
-  const within = { ...scope, page: SCOPE.page, within: 'signed' };
+  const within = { ...STATIC_OPTIONS, page: SCOPE.page, within: 'signed' };
   const { keys } = resolveOptions<{ keys: unknown }>(within, given, { keys: unchecked });
   return { keys: keysOf(within, 'signed.keys', keys) };
 }
