@@ -198,7 +198,7 @@ class Pages implements PageMaker {
     const found = await this.#files.stat(path);
     if (found?.kind !== 'file' || found.version.size > MAX_PAGE_BYTES) return undefined;
     const size = Number(found.version.size);
-    return withOpen(this.#files, path, found.version, this.#static, (file) => file.read(size));
+    return withOpen(this.#files, path, found.version, (file) => file.read(size));
   }
 
   /** Adds `integrity` to the tags of own scripts and styles. Returns the hashes of the scripts as sources of a policy. */
@@ -249,7 +249,7 @@ class Pages implements PageMaker {
       if (below === undefined) continue;
       const at = this.#files.pathOf(below);
       dependencies.push({ path: at, version: (await this.#files.stat(at))?.version });
-      for (const { name } of (await this.#files.names(below, this.#static)) ?? [])
+      for (const { name } of (await this.#files.names(below)) ?? [])
         if (isModuleName(name)) urls.add(folder + encodeName(name));
     }
     // Also visits what is added meanwhile.
@@ -308,7 +308,7 @@ class Pages implements PageMaker {
   }
 
   #readAsset(path: string, version: FileVersion): Promise<HashedAsset | undefined> {
-    return withOpen(this.#files, path, version, this.#static, async (file) => {
+    return withOpen(this.#files, path, version, async (file) => {
       const isModule = isModuleName(path);
       const imports = new Set<string>();
       const hash = createHash('sha384');

@@ -1,6 +1,5 @@
 import type { Stats } from 'node:fs';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { StaticSettings } from './options.ts';
 import type { FileVersion, OpenFileVersion } from './version.ts';
 
 /** A path whose stat decided the result, with the version that was found; undefined: there was no file. */
@@ -22,9 +21,6 @@ export interface FolderName {
   readonly isLink: boolean;
 }
 
-/** Whether symbolic links may lead out of the root. */
-export type LinkSettings = Pick<StaticSettings, 'followSymlinks'>;
-
 /** The URL path leads to no file that may be served. */
 export interface NotFound {
   readonly kind: 'not-found';
@@ -45,15 +41,11 @@ export interface Files {
   /** Returns undefined if there is nothing that may be served. */
   stat(path: string, onNothing?: (error: Error) => void): Promise<PathStat | undefined>;
   /** Opens a file that `stat` has found, unless it is outside the root. Undefined if the path has changed. */
-  open(
-    path: string,
-    version: FileVersion,
-    settings: LinkSettings,
-  ): Promise<OpenedFile | NotFound | undefined>;
+  open(path: string, version: FileVersion): Promise<OpenedFile | NotFound | undefined>;
   /** Returns the names in a folder, given as its path below the root with a slash at the end; undefined without one. */
-  names(folder: string, settings: LinkSettings): Promise<readonly FolderName[] | undefined>;
+  names(folder: string): Promise<readonly FolderName[] | undefined>;
   /** Whether a path still leads to the same real path inside the root. */
-  resolvesTo(path: string, realPath: string, settings: LinkSettings): MaybePromise<boolean>;
+  resolvesTo(path: string, realPath: string): MaybePromise<boolean>;
   /** Whether the event loop may check these paths itself. */
   allowsSync(dependencies: readonly Dependency[]): boolean;
   /** False if a path has changed, or if it cannot be checked on the event loop. */
@@ -97,10 +89,9 @@ export async function withOpen<T>(
   files: Pick<Files, 'open'>,
   path: string,
   version: FileVersion,
-  settings: LinkSettings,
   use: (file: OpenedFile) => Promise<T>,
 ): Promise<T | undefined> {
-  const file = await files.open(path, version, settings);
+  const file = await files.open(path, version);
   if (file?.kind !== 'opened') return undefined;
   try {
     return await use(file);

@@ -106,7 +106,7 @@ export function createHandler(
   const checker = new Coalescer({
     cache,
     load,
-    stillResolves: (file) => stillResolves(keep?.owns(file) ? keep.root : files, file, settings),
+    stillResolves: (file) => stillResolves(keep?.owns(file) ? keep.root : files, file),
     files,
     breaker,
     revalidateAfter: settings.cache.revalidateAfter,

@@ -67,7 +67,7 @@ export class KeptFiles {
         );
       this.#report(error, directory);
     }
-    this.root = new RootDirectory(directory);
+    this.root = new RootDirectory(directory, statics.followSymlinks);
     this.#build = build;
     this.#settings = settings;
     // A copy has the time of its last use, and only exact names are kept.
@@ -210,7 +210,7 @@ export class KeptFiles {
     const id = versionId(version);
     if (this.#done.get(filePath) === id) return;
     const path = this.#build.pathOf(filePath);
-    const source = await this.#build.open(path, version, this.#static).catch(() => undefined);
+    const source = await this.#build.open(path, version).catch(() => undefined);
     if (source?.kind !== 'opened') return;
     try {
       const isKept = await this.#copy(filePath, Number(version.size), source);
@@ -258,7 +258,7 @@ export class KeptFiles {
     const size = Number(found.version.size);
     const hash =
       found.kind === 'file'
-        ? await withOpen(this.root, path, found.version, this.#static, (copy) => copy.hash(size))
+        ? await withOpen(this.root, path, found.version, (copy) => copy.hash(size))
         : undefined;
     const before = await source.version();
     const isSame =

@@ -80,13 +80,9 @@ export async function loadFile(
  * Whether the paths of a loaded file still lead to the same real paths. A stat of the files cannot show that
  * one of their directories was moved and replaced by a link to its new place.
  */
-export async function stillResolves(
-  files: Files,
-  file: LoadedFile,
-  settings: StaticSettings,
-): Promise<boolean> {
+export async function stillResolves(files: Files, file: LoadedFile): Promise<boolean> {
   for (const { path, realPath } of [file.uncompressed, ...file.precompressed]) {
-    if (!(await files.resolvesTo(path, realPath, settings))) return false;
+    if (!(await files.resolvesTo(path, realPath))) return false;
   }
   return true;
 }
@@ -99,7 +95,7 @@ async function loadOnce(
 ): Promise<LoadResult | undefined> {
   const found = await findFile(files, urlPath, settings);
   if (found.kind !== 'file') return found;
-  const file = await files.open(found.path, found.version, settings);
+  const file = await files.open(found.path, found.version);
   if (file?.kind !== 'opened') return file;
   try {
     const needsBody = options.pages?.accepts(found.path) === true;
@@ -405,7 +401,7 @@ interface FileToRepresent {
 async function findPrecompressed(
   parts: Parts,
 ): Promise<{ files: FileToRepresent[]; dependencies: Dependency[] }> {
-  const { files, file, snapshot, settings, options } = parts;
+  const { files, file, snapshot, settings } = parts;
   const copies: FileToRepresent[] = [];
   const dependencies: Dependency[] = [];
   let source: Snapshot | undefined;
@@ -417,7 +413,7 @@ async function findPrecompressed(
       continue;
     }
     source ??= await identify(file, snapshot);
-    const result = await readCopy(files, copyPath, found.version, { coding, source, settings, options });
+    const result = await readCopy(parts, copyPath, found.version, coding, source);
     if (typeof result === 'string') {
       debug.static('the compressed copy %s is ignored: %s', copyPath, result);
       dependencies.push({ path: copyPath, version: found.version });
@@ -445,20 +441,20 @@ async function identify(file: OpenedFile, snapshot: Snapshot): Promise<Snapshot>
 
 /** Reads a compressed copy; returns the reason if it cannot be used, so that the file itself is sent. */
 async function readCopy(
-  files: Files,
+  { files, settings, options }: Parts,
   path: string,
   version: FileVersion,
-  { coding, source, settings, options }: CopySettings,
+  coding: Precompressed,
+  source: Snapshot,
 ): Promise<{ realPath: string; snapshot: Snapshot } | string> {
-  const read = async (file: OpenedFile): Promise<{ realPath: string; snapshot: Snapshot } | string> => {
-    const copy = await takeSnapshot(file, settings, options);
-    if (copy === undefined) return 'it changed while it was read';
-    if (copy === 'not-a-file') return 'it is not a regular file';
-    const mismatch = await compareCopy({ file, copy, coding, source });
-    return mismatch ?? { realPath: file.realPath, snapshot: copy };
-  };
   try {
-    const result = await withOpen(files, path, version, settings, read);
+    const result = await withOpen(files, path, version, async (file) => {
+      const copy = await takeSnapshot(file, settings, options);
+      if (copy === undefined) return 'it changed while it was read';
+      if (copy === 'not-a-file') return 'it is not a regular file';
+      const mismatch = await compareCopy({ file, copy, coding, source });
+      return mismatch ?? { realPath: file.realPath, snapshot: copy };
+    });
     return result ?? 'it was moved, or is outside the root';
   } catch (error) {
     if (isPermissionError(error)) return 'no permission to read it';
@@ -466,24 +462,16 @@ async function readCopy(
   }
 }
 
-interface CopySettings {
-  readonly coding: Precompressed;
-  /** The file that is compressed in the copy. */
-  readonly source: Snapshot;
-  readonly settings: StaticSettings;
-  readonly options: LoadOptions;
-}
-
 /** The codings of a file that are created while it is served; undefined for one with compressed copies. */
 function createdCodingsOf(
-  { files, settings }: Parts,
+  { files }: Parts,
   { size, copies, page, snapshot: { contentEtag: etag } }: Content,
   identity: Representation,
   compressor: Compressor,
 ): CompressedCodings | undefined {
   if (copies.length > 0 || etag === undefined) return undefined;
   // A page is not in a file: it is compressed while it is in memory.
-  const read = page ? async () => identity.body : () => readAgain(files, identity, settings, etag);
+  const read = page ? async () => identity.body : () => readAgain(files, identity, etag);
   return new CompressedCodings(compressor, { size, etag, read }, identity);
 }
 
@@ -491,10 +479,9 @@ function createdCodingsOf(
 function readAgain(
   files: Files,
   { path, version, metadata }: Representation,
-  settings: StaticSettings,
   etag: string,
 ): Promise<Buffer | undefined> {
-  return withOpen(files, path, version, settings, async (file) => {
+  return withOpen(files, path, version, async (file) => {
     const body = await file.read(metadata.size);
     return body !== undefined && (await etagOfBytes(body)) === etag ? body : undefined;
   });

@@ -119,7 +119,7 @@ export class Roots implements StaticHandler {
     const opened = this.#open.get(path);
     if (opened !== undefined) return opened;
     for (const other of this.#open.keys()) void this.#letGoIfMissing(other);
-    const handler = createHandler(new RootDirectory(path), this.#settings, this.#shared);
+    const handler = createHandler(new RootDirectory(path, this.#settings.followSymlinks), this.#settings, this.#shared);
     const folder = { kind: 'folder', path, handler } as const;
     this.#open.set(path, folder);
     return folder;

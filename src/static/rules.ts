@@ -108,9 +108,7 @@ export class Rules {
       if (found?.kind === 'file') {
         const size = Number(found.version.size);
         if (size > MAX_BYTES) throw new Error(`${path} is larger than ${MAX_BYTES} bytes`);
-        const bytes = await withOpen(this.#files, path, found.version, this.#settings, (file) =>
-          file.read(size),
-        );
+        const bytes = await withOpen(this.#files, path, found.version, (file) => file.read(size));
         isCertain &&= bytes !== undefined && !isRacilyClean(found.version, Date.now());
         text = bytes?.toString() ?? this.#texts[kind];
       }
