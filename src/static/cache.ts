@@ -37,7 +37,6 @@ export interface LoadedFile {
   readonly changedAt: number;
 }
 
-/** Bytes of all bodies in memory. */
 function bodyBytesOf({ uncompressed, precompressed }: LoadedFile): number {
   let bytes = uncompressed.body?.length ?? 0;
   for (const { body } of precompressed) bytes += body?.length ?? 0;
@@ -103,7 +102,6 @@ export class FileCache {
     return entry;
   }
 
-  /** Counts a request. */
   use(entry: CacheEntry): void {
     this.#budget.use(entry);
   }
@@ -117,7 +115,6 @@ export class FileCache {
     if (bytes > 0 && !this.#budget.reserveBody(entry, bytes + BUFFER_BYTES)) dropBodies(file);
   }
 
-  /** Removes the file of an entry. */
   invalidate(entry: CacheEntry): void {
     if (entry.file === undefined) return;
     this.#budget.remove(entry);
@@ -241,10 +238,8 @@ export class MemoryBudget {
   readonly #files: LRUCache<CacheEntry, CacheEntry>;
   /** The files with bodies, which searches visit in turn. A queue of the package would cost five times as much. */
   readonly #bodies: CacheEntry[] = [];
-  /** The position of the body that was visited last. */
   #visited = 0;
   #bodyBytes = 0;
-  /** The number of files that were ever added. */
   #added = 0;
   #epoch = 0;
   #usesInEpoch = 0;
@@ -267,7 +262,6 @@ export class MemoryBudget {
     registerGauge(this, { kind: 'files', read });
   }
 
-  /** Counts a request. */
   use(entry: CacheEntry): void {
     this.#age(entry);
     entry.uses++;
@@ -289,7 +283,6 @@ export class MemoryBudget {
     this.#shrinkBodies(entry);
   }
 
-  /** Removes an entry with all its bytes. */
   remove(entry: CacheEntry): void {
     this.#files.delete(entry);
     this.#releaseBodies(entry);
@@ -334,7 +327,6 @@ export class MemoryBudget {
     return left <= 0;
   }
 
-  /** Removes the bodies of an entry from memory. */
   #dropBodies(entry: CacheEntry): void {
     const { file } = entry;
     if (file !== undefined) dropBodies(file);
@@ -342,7 +334,6 @@ export class MemoryBudget {
     entry.wantsBodies = false;
   }
 
-  /** Returns the memory of the bodies of an entry. */
   #releaseBodies(entry: CacheEntry): void {
     if (entry.bodyBytes === 0) return;
     this.#bodyBytes -= entry.bodyBytes;

@@ -13,9 +13,7 @@ import { encodedRepresentation, type Representation } from './representation.ts'
 // Tasks keep the path of a file, not its bytes.
 const MAX_QUEUED = 4096;
 
-/** The content of a file that may be compressed. */
 interface FileContent {
-  /** The strong ETag of the bytes. */
   readonly etag: string;
   readonly size: number;
   /** Reads the bytes; undefined when the file has other content now. */
@@ -54,7 +52,6 @@ export class Compressor {
     return size >= MIN_BYTES && size <= MAX_BYTES && isCompressibleType(type);
   }
 
-  /** Returns a result that is in memory. */
   getReady(key: string): CompressionResult | undefined {
     const stored = this.#results.get(key);
     if (stored !== undefined) stored.usedAt = performance.now();

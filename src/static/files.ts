@@ -26,7 +26,6 @@ export interface NotFound {
   readonly kind: 'not-found';
   /** The reason for the debug log; never sent to the client. */
   readonly reason: string;
-  /** The error of the file system. */
   readonly error?: Error | undefined;
 }
 
@@ -53,7 +52,6 @@ export interface Files {
   isUnchanged(dependencies: readonly Dependency[]): Promise<boolean>;
 }
 
-/** A file that was opened to be read. */
 export interface OpenedFile {
   readonly kind: 'opened';
   /** The path without symbolic links. */

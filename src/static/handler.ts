@@ -82,7 +82,6 @@ const READ_BUFFER_BYTES = 32 << 20;
 // Simultaneous checks in the thread pool. More would delay the application's own DNS and file operations.
 const MAX_CHECKS_IN_POOL = 16;
 
-/** Creates the handler of a directory or source. */
 export function createHandler(
   files: RootDirectory | SourceFiles,
   settings: StaticSettings,
@@ -147,7 +146,6 @@ const needsDirectory = (option: string): TypeError =>
     `option "${option}" is set, but the files come from a source; it works with a directory only`,
   );
 
-/** Creates a handler for the files of a directory or source: it serves those in the cache of the context. */
 function createCacheHandler(context: ServeContext): StaticHandler['handle'] {
   const { settings, cache, pages, rules } = context;
   packages.etag();
@@ -178,7 +176,6 @@ function afterRefresh(rules: Rules, handle: StaticHandler['handle']): StaticHand
   };
 }
 
-/** The path of the mount, as the client sees it. */
 function mountOf({ url = '', originalUrl = url, baseUrl }: ConnectRequest): string {
   if (baseUrl !== undefined) return baseUrl;
   const path = pathOf(originalUrl);
@@ -245,7 +242,6 @@ interface ServeContext extends Pick<Capabilities, 'limitLifetime'> {
  */
 type Role = 'asked' | 'language' | 'variant' | 'original' | 'page';
 
-/** A path to look up. */
 interface Step {
   readonly urlPath: string;
   readonly role: Role;
@@ -332,7 +328,6 @@ function tryNext(request: CachedRequest, [step, ...others]: readonly Step[] = re
   return true;
 }
 
-/** Responds with the result of a check. */
 function respond(request: CachedRequest, error: unknown, result: LoadResult | undefined): void {
   const { res, wasStarted } = request;
   if (wasStarted ? res.writableEnded || isAborted(res) : isFinished(res)) return;
@@ -591,7 +586,6 @@ export class ObservedRequest extends Observed<StaticResult> {
 
 const staticRequests: EventChannel<ObservedRequest> = createChannel('static:request');
 
-/** Publishes a request. Returns the `next` function to use for it. */
 function observeRequest(
   { req, res, next }: { req: IncomingMessage; res: ServerResponse; next: NextFunction },
   isCached: boolean,

@@ -194,7 +194,6 @@ export class KeptFiles {
     setTimeout(start, QUIET_MS).unref();
   }
 
-  /** Keeps all immutable files of the build. */
   async #scan(quietMs: number): Promise<void> {
     for await (const { path, version } of walkFiles(this.#build, this.#static)) {
       if (!this.#accepts(path)) continue;
@@ -223,7 +222,6 @@ export class KeptFiles {
     }
   }
 
-  /** Whether the right copy exists afterwards. */
   async #copy(filePath: string, size: number, source: OpenedFile): Promise<boolean> {
     const target = this.root.pathOf(filePath);
     if (await this.#exists(filePath, source)) return true;

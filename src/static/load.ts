@@ -40,15 +40,11 @@ const MAX_EAGER_HASH_BYTES = 8 << 20;
 // Shared by all files without compressed copies.
 const NONE: readonly Representation[] = [];
 
-/** The settings for loading a file. */
 export interface LoadOptions {
   /** Whether the file is requested so often that a large body is cached too. */
   readonly isPopular: boolean;
-  /** Compresses the file while it is served. */
   readonly compressor?: Compressor | undefined;
-  /** Changes HTML files while they are served. */
   readonly pages?: PageMaker | undefined;
-  /** Adds headers by path. */
   readonly rules?: Rules | undefined;
   /** Whether the whole body is needed, whatever its size. */
   readonly needsBody?: boolean;

@@ -127,7 +127,6 @@ export async function openOrUndefined(path: string): Promise<number | undefined>
   }
 }
 
-/** A file that was found inside the root. */
 interface KnownFile {
   readonly realPath: string;
   readonly version: FileVersion;

@@ -6,6 +6,7 @@ import type {
   Precompressed,
   StaticCacheOptions,
   StaticFilesOptions,
+  StaticRulesOptions,
   Variant,
   VariantsOptions,
 } from '../../types/static.ts';
@@ -133,7 +134,7 @@ const CACHE_RULES: Rules<CacheSettings> = {
 export type CompressSettings = WithDefaults<CompressOptions>;
 
 const COMPRESS_RULES: Rules<CompressSettings> = {
-  codings: rule(CODINGS, isListOf(isOneOf(...CODINGS)), "a list of 'br', 'zstd', 'gzip'"),
+  codings: rule(CODINGS, isCodingList, "a list of 'br', 'zstd', 'gzip'"),
   maxBytes: bytes(32 * MIB, { from: 0 }),
 };
 
@@ -149,17 +150,12 @@ function resolveCompressOptions(given: boolean | CompressOptions): CompressSetti
   return { ...options, codings };
 }
 
-/** The option `keep` after checks. */
-export interface KeepSettings {
-  /** An absolute path. */
-  readonly directory: string;
-  readonly days: number;
-  readonly maxBytes: number;
-}
+/** The option `keep` after checks; the directory is an absolute path. */
+export type KeepSettings = WithDefaults<KeepOptions>;
 
 const KEEP_SCOPE = { ...STATIC_OPTIONS, page: 'earlier-builds', within: 'keep' };
-const KEEP_RULES: Rules<Omit<KeepSettings, 'directory'> & { readonly directory: string | undefined }> = {
-  directory: rule<string | undefined>(undefined, isPath, 'the path of a directory'),
+const KEEP_RULES: Rules<KeepSettings> = {
+  directory: rule('', isPath, 'the path of a directory'),
   days: rule(14, (value) => typeof value === 'number' && value > 0, 'a number of days over 0'),
   maxBytes: bytes(1024 * MIB),
 };
@@ -168,8 +164,7 @@ const KEEP_RULES: Rules<Omit<KeepSettings, 'directory'> & { readonly directory: 
 function resolveKeepOptions(given: KeepOptions | undefined, hasImmutable: boolean): KeepSettings | undefined {
   if (given === undefined) return undefined;
   const { directory, days, maxBytes } = resolveOptions(KEEP_SCOPE, given, KEEP_RULES);
-  if (directory === undefined)
-    throw wrongOption(KEEP_SCOPE, 'directory', directory, 'the path of a directory');
+  if (directory === '') throw wrongOption(KEEP_SCOPE, 'directory', undefined, 'the path of a directory');
   if (!hasImmutable)
     throw optionError(
       KEEP_SCOPE,
@@ -204,10 +199,7 @@ function resolveVariants(
 }
 
 /** The texts of the option `rules`. */
-export interface RuleTexts {
-  readonly redirects: string;
-  readonly headers: string;
-}
+export type RuleTexts = WithDefaults<StaticRulesOptions>;
 
 export const RULES_SCOPE: OptionScope = { ...STATIC_OPTIONS, page: 'static-rules', within: 'rules' };
 const RULE_TEXTS: Rules<RuleTexts> = {

@@ -16,7 +16,6 @@ import { isObject } from '../options/values.ts';
 import type { StaticSettings } from './options.ts';
 import { requestedPath, segmentOf } from './path.ts';
 
-/** A request with its response and the `next` function. */
 export interface RequestTriple {
   readonly req: ConnectRequest;
   readonly res: ServerResponse;
@@ -60,7 +59,6 @@ export interface NotServed {
   readonly reason: string;
   /** The status of the error for `next`; 404 by default. */
   readonly status?: 400 | 403 | 404;
-  /** The error of the file system, if there is one. */
   readonly error?: Error | undefined;
 }
 

@@ -300,7 +300,6 @@ export function sendPlanned({ res }: RequestTriple, plan: StreamPlan, file: Buff
   endWithBody(res, body);
 }
 
-/** The whole multipart body, from a file in memory. */
 function joinSections(sections: readonly Section[], tail: Buffer, file: Buffer): Buffer {
   const pieces = sections.flatMap(({ before, start, end }) => [
     before ?? Buffer.alloc(0),

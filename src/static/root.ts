@@ -59,7 +59,6 @@ function statOf(path: string): Stats | undefined {
   }
 }
 
-/** Whether the program of this process is below a directory. */
 function containsProgram(path: string): boolean {
   const folder = process.cwd();
   return withSeparator(folder).startsWith(withSeparator(path)) && existsSync(join(folder, 'package.json'));
@@ -178,10 +177,7 @@ export class RootDirectory implements Files {
   isUnchangedSync(dependencies: readonly Dependency[]): boolean {
     try {
       for (const { path, version } of dependencies) {
-        const stats = statSync(path, SYNC_STAT);
-        if (stats === undefined || version === undefined) {
-          if (stats !== version) return false;
-        } else if (!sameVersion(version, stats)) return false;
+        if (!isSame(version, statSync(path, SYNC_STAT))) return false;
       }
       return true;
     } catch {
@@ -194,10 +190,7 @@ export class RootDirectory implements Files {
   async isUnchanged(dependencies: readonly Dependency[]): Promise<boolean> {
     try {
       for (const { path, version } of dependencies) {
-        const current = await statOrUndefined(path);
-        if (version === undefined || current === undefined) {
-          if (version !== current) return false;
-        } else if (!sameVersion(version, current)) return false;
+        if (!isSame(version, await statOrUndefined(path))) return false;
       }
       return true;
     } catch (error) {
@@ -222,6 +215,10 @@ export class RootDirectory implements Files {
     return stats?.dev === this.localDevice ? stats.ino : undefined;
   }
 }
+
+/** Whether a path has the version that it had, or still none. */
+const isSame = (before: FileVersion | undefined, now: BigIntStats | undefined): boolean =>
+  before === undefined || now === undefined ? before === now : sameVersion(before, now);
 
 /**
  * Returns the path of a file below a directory, given as its URL path. Nothing is normalised: the parser of
@@ -401,7 +398,6 @@ export function localDeviceOf(directory: string): bigint | undefined {
   }
 }
 
-/** Stats a path and follows symbolic links; undefined when there is no file that may be served. */
 function statOrUndefined(
   path: string,
   onNotFound?: (error: Error) => void,

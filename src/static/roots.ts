@@ -22,7 +22,6 @@ interface Folder {
   readonly handler: StaticHandler;
 }
 
-/** What the function has chosen. */
 type Choice =
   | Folder
   | { readonly kind: 'failed'; readonly error: unknown }
@@ -41,7 +40,6 @@ export class Roots implements StaticHandler {
   readonly #parent: string;
   readonly #settings: StaticSettings;
   readonly #shared: Shared;
-  /** By path. */
   readonly #open: LRUCache<string, Folder>;
   #isClosed = false;
 

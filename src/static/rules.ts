@@ -17,7 +17,6 @@ type RuleAction =
   | { readonly kind: 'redirect'; readonly status: number; readonly to: string; readonly hasQuery: boolean }
   | { readonly kind: 'page'; readonly status: 200 | 404; readonly urlPath: string };
 
-/** A line of `_redirects`. */
 interface Redirect {
   readonly from: RegExp;
   /** The values that parameters of the query must have; `:name` captures one. */

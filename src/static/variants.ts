@@ -13,7 +13,6 @@ import { isPermissionError } from './root.ts';
 export interface Variant {
   /** The path below the root. */
   readonly path: string;
-  /** The media type without parameters. */
   readonly type: string;
 }
 
