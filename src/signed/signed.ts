@@ -118,9 +118,7 @@ export function checkLink(req: ConnectRequest, res: ServerResponse, { keys }: Si
 }
 
 function linkOf({ url = '', originalUrl = url }: ConnectRequest): { expires: string; signature: Buffer } {
-  const query = new URLSearchParams(
-    originalUrl.includes('?') ? originalUrl.slice(originalUrl.indexOf('?')) : '',
-  );
+  const query = new URLSearchParams(/\?.*/s.exec(originalUrl)?.[0]);
   const expires = query.get('expires') ?? '';
   return {
     expires: /^\d{1,12}$/.test(expires) ? expires : '',
@@ -141,13 +139,9 @@ export function limitLifetime(
   cacheControl: string | undefined,
 ): void {
   const value = String(res.getHeader('Cache-Control') ?? cacheControl ?? 'max-age=0');
-  removeLifetimeOfCaches(res);
+  for (const name of ['Expires', 'CDN-Cache-Control', 'Surrogate-Control']) res.removeHeader(name);
   if (/\bno-(?:store|cache)\b/i.test(value)) return;
   const given = Number(/\bmax-age="?(\d+)/i.exec(value)?.[1] ?? 0);
   const left = Math.max(0, Number(linkOf(req).expires) - seconds());
   res.setHeader('Cache-Control', `private, max-age=${Math.min(given, left)}, must-revalidate`);
-}
-
-function removeLifetimeOfCaches(res: ServerResponse): void {
-  for (const name of ['Expires', 'CDN-Cache-Control', 'Surrogate-Control']) res.removeHeader(name);
 }

@@ -112,7 +112,7 @@ export function redirectToSlash(request: Pick<RequestTriple, 'req' | 'res'>): bo
 
 /** The query that the client sent, with its question mark; empty if it is none that a header can have. */
 function queryOf({ url = '', originalUrl = url }: ConnectRequest): string {
-  const query = originalUrl.includes('?') ? originalUrl.slice(originalUrl.indexOf('?')) : '';
+  const [query = ''] = /\?.*/s.exec(originalUrl) ?? [];
   return SAFE_QUERY.test(query) ? query : '';
 }
 
