@@ -76,7 +76,7 @@ describe('the server of the photo wall', () => {
     });
   });
 
-  it('the photo wall takes a picture from a plain form, and gives out downloads by links that end', async () => {
+  it('the photo wall takes a picture from a plain form, and gives out downloads by links that expire', async () => {
     const form = new FormData();
     form.set('photo', new Blob([new Uint8Array(picture)]), 'by form.png');
     const added = await fetch(`${wall.url}/photos`, { method: 'POST', body: form, redirect: 'manual' });
