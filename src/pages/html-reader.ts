@@ -30,7 +30,8 @@ const IMPORT = /\b(?:from|import)\s*\(?\s*(?:\/\*[^*]{0,200}\*\/\s*)?(["'`])(\.{
 export const importsIn = (text: string): string[] => [...text.matchAll(IMPORT)].map(([, , url = '']) => url);
 
 /** The source of a policy for an inline element. The parser has normalised its line ends as browsers do. */
-export const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+export const hashOf = (text: string): string =>
+  `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
 /** The class of the package parse5-html-rewriting-stream. */
 type ParserClass = typeof RewritingStream;

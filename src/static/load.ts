@@ -156,7 +156,8 @@ function describe(
 ): Pick<Metadata, 'type' | 'cacheControl' | 'added'> & { rules: AddedHeaders | undefined } {
   const rules = options.rules?.headersFor(found.urlPath);
   const untrusted = settings.untrusted ? untrustedFile(found.path) : undefined;
-  const headers = page === undefined ? rules?.headers : page.additions.headersWith(page.headers, rules?.headers);
+  const headers =
+    page === undefined ? rules?.headers : page.additions.headersWith(page.headers, rules?.headers);
   const added = language === undefined ? headers : [...(headers ?? []), 'Content-Language', language];
   return {
     type: untrusted?.type ?? rules?.type ?? mediaTypeOf(found.path),

@@ -83,7 +83,7 @@ export class Roots implements StaticHandler {
   #pathOf(given: unknown): string | undefined {
     if (given === undefined) return undefined;
     if (!isString(given) && !(given instanceof URL && given.protocol === 'file:'))
-      throw wrongReturnValue(STATIC_OPTIONS, 'dir', given, 'a path below that of the option roots, or undefined');
+      throw wrongReturnValue(STATIC_OPTIONS, 'dir', given, 'a path below roots, or undefined');
     const path = resolve(this.#parent, isString(given) ? given : fileURLToPath(given));
     const above = withSeparator(this.#parent);
     if (!path.startsWith(above)) return undefined;
@@ -117,7 +117,8 @@ export class Roots implements StaticHandler {
     const opened = this.#open.get(path);
     if (opened !== undefined) return opened;
     for (const other of this.#open.keys()) void this.#letGoIfMissing(other);
-    const handler = createHandler(new RootDirectory(path, this.#settings.followSymlinks), this.#settings, this.#shared);
+    const root = new RootDirectory(path, this.#settings.followSymlinks);
+    const handler = createHandler(root, this.#settings, this.#shared);
     const folder = { kind: 'folder', path, handler } as const;
     this.#open.set(path, folder);
     return folder;

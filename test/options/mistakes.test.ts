@@ -176,12 +176,7 @@ const FAMILIES = {
       { variants: { cookie: 'a=b' } },
     ),
     ...files({ pages: { csp: { reportTo: 'reports' } } }, { pages: { csp: { reportTo: '//host/x' } } }),
-    ...calls(
-      staticFiles,
-      [empty],
-      [empty, { roots: {} }],
-      [empty, { roots: join(folder, 'none') }],
-    ),
+    ...calls(staticFiles, [empty], [empty, { roots: {} }], [empty, { roots: join(folder, 'none') }]),
     ...files({ etag: 'weak' }, { etag: 0 }, { acceptRanges: 1 }, { lastModified: true }),
     ...files({ precompressed: 'br' }, { precompressed: ['brotli'] }, { immutable: true }),
     ...files({ index: 'a/b' }, { index: '' }, { index: true }, { index: 42 }, { index: null }),
