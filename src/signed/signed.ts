@@ -82,7 +82,7 @@ export function signUrl(path: string, given: SignUrlOptions): string {
 const toText = (segment: string): string => Buffer.from(segment).toString();
 
 /** The option `signed` after checks. */
-export interface SignedSettings {
+interface SignedSettings {
   readonly keys: readonly KeyObject[];
 }
 

@@ -62,7 +62,10 @@ export class Roots implements StaticHandler {
     this.#shared = shared;
     const { LRUCache: Folders } = packages.lruCache();
     // Requests that a folder is answering continue.
-    this.#open = new Folders({ max: MAX_OPEN, dispose: ({ handler }: Folder) => handler.close() });
+    this.#open = new Folders<string, Folder>({
+      max: MAX_OPEN,
+      dispose: ({ handler }: Folder) => handler.close(),
+    });
   }
 
   handle(req: ConnectRequest, res: ServerResponse, next: NextFunction): void {
