@@ -58,7 +58,7 @@ export function signUrl(path: string, given: SignUrlOptions): string {
         .join('/')
     : '';
   const parsed = parseRequestPath(url, { rejectWindowsNames: false });
-  if ('refusal' in parsed)
+  if (parsed.kind === 'refused')
     throw wrongArgument(
       SCOPE,
       'path',

@@ -197,9 +197,9 @@ function refuseMethod(request: RequestTriple, settings: StaticSettings): void {
 /** Returns the decoded URL path below the mount; undefined when this function has responded or called `next`. */
 function acceptPath(request: RequestTriple, settings: StaticSettings): string | undefined {
   const parsed = parseRequestPath(targetOf(request.req), settings);
-  if ('refusal' in parsed) {
+  if (parsed.kind === 'refused') {
     if (settings.urls !== undefined && redirectToSingleSlashes(request, settings)) return undefined;
-    return void passThrough(request, parsed.refusal, settings);
+    return void passThrough(request, parsed, settings);
   }
   const { path } = parsed;
   if (settings.dotfiles !== 'allow' && hasDotSegment(path)) {
@@ -217,7 +217,7 @@ function redirectToSingleSlashes(request: RequestTriple, settings: StaticSetting
   const target = pathOf(targetOf(request.req));
   const single = target.replace(/\/{2,}/g, '/');
   const parsed = single === target ? undefined : parseRequestPath(single, settings);
-  return parsed !== undefined && 'path' in parsed && redirectBelowMount(request, parsed.path);
+  return parsed?.kind === 'path' && redirectBelowMount(request, parsed.path);
 }
 
 /** The state that all requests of one middleware share. */
@@ -521,7 +521,7 @@ function variantOf(
 function addAskedHeaders({ req, res, context: { rules, settings } }: CachedRequest): void {
   if (rules === undefined) return;
   const asked = parseRequestPath(targetOf(req), settings);
-  if ('path' in asked) addHeaders(res, rules.headersFor(asked.path));
+  if (asked.kind === 'path') addHeaders(res, rules.headersFor(asked.path));
 }
 
 /** Makes a page again whose body was evicted: no file has its bytes. */

@@ -1,5 +1,4 @@
 import { resolve } from 'node:path';
-import * as zlib from 'node:zlib';
 import type {
   CompressOptions,
   KeepOptions,
@@ -10,6 +9,7 @@ import type {
   Variant,
   VariantsOptions,
 } from '../../types/static.ts';
+import { canEncode } from '../http/codings.ts';
 import { createLanguageOrder } from '../http/negotiation.ts';
 import {
   assertCalled,
@@ -146,8 +146,7 @@ function resolveCompressOptions(given: boolean | CompressOptions): CompressSetti
     given === true ? {} : given,
     COMPRESS_RULES,
   );
-  const codings = options.codings.filter((coding) => coding !== 'zstd' || 'zstdCompress' in zlib);
-  return { ...options, codings };
+  return { ...options, codings: options.codings.filter(canEncode) };
 }
 
 /** The option `keep` after checks; the directory is an absolute path. */

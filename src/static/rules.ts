@@ -140,7 +140,7 @@ export class Rules {
       // A part of the request may be in the path.
       const parsed = parseRequestPath(action.urlPath, this.#settings);
       const isServed =
-        'path' in parsed && (this.#settings.dotfiles === 'allow' || !hasDotSegment(parsed.path));
+        parsed.kind === 'path' && (this.#settings.dotfiles === 'allow' || !hasDotSegment(parsed.path));
       if (isServed && parsed.path !== urlPath) return { ...action, urlPath: parsed.path };
     }
     return undefined;

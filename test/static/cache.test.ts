@@ -187,5 +187,5 @@ it('the path of a cached file does not keep the query of its first request in me
   const before = memoryInUse().heapUsed;
   for (let i = 0; i < 1000; i++) paths.push(parseRequestPath(target(i), { rejectWindowsNames: false }));
   expect(memoryInUse().heapUsed - before).toBeLessThan(2_000_000);
-  expect(paths[999]).toEqual({ path: '/assets/a-file-with-a-name-999.js' });
+  expect(paths[999]).toEqual({ kind: 'path', path: '/assets/a-file-with-a-name-999.js' });
 });
