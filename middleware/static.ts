@@ -35,15 +35,14 @@ export function staticFiles(
   options?: boolean | StaticFilesOptions,
 ): StaticFilesHandler {
   const settings = resolveStaticOptions(options);
+  const files = typeof dir === 'function' ? dir : filesOf(dir, settings);
   const signed = resolveSigned(settings.signed);
   const shared = sharedBy(settings, {
     createPages: resolvePages(settings.pages),
     limitLifetime: signed && limitLifetime,
   });
   const handler =
-    typeof dir === 'function'
-      ? new Roots(dir, settings, shared)
-      : createHandler(filesOf(dir, settings), settings, shared);
+    typeof files === 'function' ? new Roots(files, settings, shared) : createHandler(files, settings, shared);
   let isClosed = false;
   const close = (): void => {
     isClosed = true;
