@@ -47,7 +47,7 @@ async function ours(part, options) {
 /** Repeats requests until all files are compressed. */
 async function compressed() {
   const { createServer } = await import('node:http');
-  const server = createServer(await ours('plain', { compress: { cpuShare: 1 } }));
+  const server = createServer(await ours('plain', { compress: true }));
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   const { port } = server.address();
   for (const name of NAMES) {

@@ -1,18 +1,19 @@
 import type { ServerResponse } from 'node:http';
 import { optionError } from '../src/options/rules.ts';
 import { STATIC_OPTIONS } from '../src/options/scopes.ts';
-import { createHandler } from '../src/static/handler.ts';
+import { resolvePages } from '../src/pages/pages.ts';
+import { checkLink, limitLifetime, resolveSigned } from '../src/signed/signed.ts';
+import { createHandler, sharedBy } from '../src/static/handler.ts';
 import { resolveStaticOptions, type StaticSettings } from '../src/static/options.ts';
 import { endWithout } from '../src/static/request.ts';
 import { type RootDirectory, resolveRoot } from '../src/static/root.ts';
 import { Roots } from '../src/static/roots.ts';
-import { checkLink } from '../src/static/signed.ts';
 import { isSource, SourceFiles } from '../src/static/source.ts';
 import type { ConnectRequest, NextFunction } from '../types/connect.ts';
 import type { StaticSource } from '../types/sources.ts';
 import type { RootChooser, StaticFilesHandler, StaticFilesOptions } from '../types/static.ts';
 
-export { signUrl } from '../src/static/signed.ts';
+export { signUrl } from '../src/signed/signed.ts';
 export type * from '../types/sources.ts';
 export type * from '../types/static.ts';
 
@@ -34,9 +35,14 @@ export function staticFiles(
   options?: boolean | StaticFilesOptions,
 ): StaticFilesHandler {
   const settings = resolveStaticOptions(options);
-  const { signed } = settings;
+  const files = typeof dir === 'function' ? dir : filesOf(dir, settings);
+  const signed = resolveSigned(settings.signed);
+  const shared = sharedBy(settings, {
+    createPages: resolvePages(settings.pages),
+    limitLifetime: signed && limitLifetime,
+  });
   const handler =
-    typeof dir === 'function' ? new Roots(dir, settings) : createHandler(filesOf(dir, settings), settings);
+    typeof files === 'function' ? new Roots(files, settings, shared) : createHandler(files, settings, shared);
   let isClosed = false;
   const close = (): void => {
     isClosed = true;

@@ -10,7 +10,7 @@ const GROUPS = [
     name: 'lib/http',
     test: /[\\/]src[\\/](diagnostics|http|options)[\\/]|[\\/]src[\\/]pubsub[\\/]cursor\.ts|rolldown[\\/]runtime/,
   },
-  { name: 'lib/static', test: /[\\/]src[\\/]static[\\/]/ },
+  { name: 'lib/static', test: /[\\/]src[\\/](?:static|pages|signed)[\\/]/ },
   // The stores, and the connections to Redis. The rest of the response cache belongs to the API.
   {
     name: 'lib/cache',

@@ -12,7 +12,7 @@ const LAYERS = [
   ['src/http'],
   ['src/redis', 'src/testing'],
   ['src/execution', 'src/pubsub', 'src/server', 'src/static'],
-  ['src/engine', 'src/postgres', 'src/presence'],
+  ['src/engine', 'src/pages', 'src/postgres', 'src/presence', 'src/signed'],
   ['src/core'],
   ['src/rate-limit'],
   ['src/auth', 'src/cost', 'src/usage'],

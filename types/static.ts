@@ -13,7 +13,7 @@ export interface StaticFilesHandler {
 }
 
 /**
- * Chooses the directory of a request: a path below `roots.parent`, absolute or relative to it. `undefined`, or any other place,
+ * Chooses the directory of a request: a path below that of the option `roots`, absolute or relative to it. `undefined`, or any other place,
  * matches no file. The parameter may be declared as Express's `Request`.
  */
 export type RootChooser = Hook<[request: ConnectRequest], MaybePromise<string | URL | undefined>>;
@@ -22,18 +22,13 @@ export type RootChooser = Hook<[request: ConnectRequest], MaybePromise<string | 
 export interface StaticCacheOptions {
   /**
    * Bytes of files in memory: bodies, and about one kilobyte of metadata per file. `0` caches no bodies:
-   * every body is read from disk. Bodies are evicted before metadata. A file without its body keeps its ETag
-   * and headers, and is read from disk. Bodies get at least half of the memory.
+   * every body is read from disk. Bodies up to 256 KiB are cached at the first request, those up to 8 MiB when they are
+   * requested often. Bodies are evicted before metadata. A file without its body keeps its ETag and headers, and is read from
+   * disk. Bodies get at least half of the memory.
    * @default an eighth of the memory that the process may use, at most 268435456 (256 MiB), shared by all
    * middlewares that do not set it
    */
   maxBytes?: ByteSize | undefined;
-  /**
-   * Size in bytes up to which the body of a file is cached. Larger files are streamed from disk. By default
-   * bodies up to 256 KiB are cached at the first request, and larger ones when they are requested often.
-   * @default 8388608 (8 MiB)
-   */
-  maxFileBytes?: ByteSize | undefined;
   /**
    * The time for which a cached file is served without checking the disk. `0` checks for each request, so
    * that no response is older than its request. A file that changed within the last `revalidateAfter` is
@@ -134,13 +129,6 @@ export interface StaticFilesOptions {
    */
   etag?: 'content' | 'stat' | boolean | undefined;
   /**
-   * Whether to send `Last-Modified` and to evaluate dates in conditional requests (RFC 9110 §8.8.2). It is
-   * never sent for placeholder times of reproducible builds (seconds 0 and 1, the start of 1980, the fixed
-   * time of npm packages).
-   * @default true
-   */
-  lastModified?: boolean | undefined;
-  /**
    * How long browsers and shared caches may use a file without asking: one rule, or a list whose first rule that applies decides.
    * A file to which none applies is revalidated (`public, max-age=0`). It is decided when a file is loaded into the cache, not for
    * each request.
@@ -181,10 +169,11 @@ export interface StaticFilesOptions {
    */
   rules?: boolean | StaticRulesOptions | undefined;
   /**
-   * Where the directories are that a function in place of `dir` chooses for each request.
+   * The directory that contains all those which a function in place of `dir` chooses. No name leads out of it, whatever it was
+   * made of. It must exist.
    * @default none; required with a function
    */
-  roots?: RootsOptions | undefined;
+  roots?: string | URL | undefined;
   /**
    * Whether a directory without an index file is listed: as a page, or as JSON for clients that prefer it. The list has what
    * requests can reach, at most 1000 entries. Everybody who can reach the directory can read it. Implies `html`.
@@ -200,7 +189,7 @@ export interface StaticFilesOptions {
   variants?: readonly Variant[] | VariantsOptions | undefined;
   /**
    * Limits of the memory cache. `false` caches no bodies.
-   * @default an eighth of the memory, at most 256 MiB for all middlewares; 8 MiB per file; always revalidated
+   * @default an eighth of the memory, at most 256 MiB for all middlewares; always revalidated
    */
   cache?: false | StaticCacheOptions | undefined;
   /**
@@ -263,17 +252,6 @@ export interface StaticRulesOptions {
    * @default none
    */
   headers?: string | undefined;
-}
-
-/** The directories that a function chooses. */
-export interface RootsOptions {
-  /** The directory that contains all of them. No name leads out of it, whatever it was made of. It must exist. */
-  parent: string | URL;
-  /**
-   * The number of directories whose files are cached at the same time. The least recently requested ones are let go first.
-   * @default 100
-   */
-  max?: number | undefined;
 }
 
 /** Copies of immutable files that outlive their build. */
@@ -370,7 +348,7 @@ export type Variant = 'md' | 'avif' | 'webp';
 /** A content coding for which a compressed copy may exist: `.br`, `.zst` or `.gz`. */
 export type Precompressed = 'br' | 'zstd' | 'gzip';
 
-/** Compression of files while they are served, of those from 1 KiB. */
+/** Compression of files from 1 KiB to 8 MiB while they are served. It takes half of a CPU core on average. */
 export interface CompressOptions {
   /**
    * The codings, in the order of preference among codings that the client weights equally. zstd needs Node
@@ -379,18 +357,8 @@ export interface CompressOptions {
    */
   codings?: readonly Precompressed[] | undefined;
   /**
-   * Largest file to compress, in bytes.
-   * @default 8388608 (8 MiB)
-   */
-  maxFileBytes?: ByteSize | undefined;
-  /**
    * Bytes of compressed bodies in memory.
    * @default 33554432 (32 MiB)
    */
   maxBytes?: ByteSize | undefined;
-  /**
-   * Share of one CPU core that compression uses on average: over 0, at most 1.
-   * @default 0.5
-   */
-  cpuShare?: number | undefined;
 }

@@ -192,6 +192,7 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
     ...all('trailingSlash urls', "use cleanUrls: 'no-slash' or 'slash'"),
     immutable: "use cacheControl: 'immutable', the name of a build tool, or a RegExp such as /^\\/assets\\//",
     redirect: 'remove it: folders redirect only when they are pages, with the option html',
+    lastModified: 'remove it: Last-Modified is always sent',
     acceptRanges: 'remove it; to ignore ranges, delete req.headers.range before',
     defaultExtension: 'use extensions, or cleanUrls',
     rewrites: 'use fallback for a single-page app, and rules for redirects',

@@ -141,7 +141,6 @@ export class DiskSender {
   }
 }
 
-/** Sends a body that was read on the event loop. */
 function sendRead(request: FileRequest, plan: StreamPlan, { body, release }: BodyMemory): void {
   const { res } = request;
   let isSent = false;
@@ -339,15 +338,10 @@ class FileStream {
       return;
     }
     const startedAt = performance.now();
-    let bytesRead = 0;
-    let failure: Error | null = null;
-    try {
-      bytesRead = readSync(this.#opened.file.fd, memory, 0, length, this.#position);
-    } catch (error) {
-      failure = toError(error);
-    }
+    const bytesRead = resultOf(() => readSync(this.#opened.file.fd, memory, 0, length, this.#position));
     breaker.record(startedAt, performance.now());
-    done(failure, bytesRead);
+    if (bytesRead instanceof Error) done(bytesRead, 0);
+    else done(null, bytesRead);
   }
 
   #onRead(section: Section, bytes: Buffer): void {
@@ -387,15 +381,10 @@ class FileStream {
       });
       return;
     }
-    let stats: OpenFileVersion | undefined;
-    let failure: Error | null = null;
-    try {
-      stats = fstatSync(file.fd, { bigint: true });
-    } catch (error) {
-      // The kernel has shut the file system down after a failure of its disk.
-      failure = toError(error);
-    }
-    done(failure, stats);
+    // It fails if the kernel has shut the file system down after a failure of its disk.
+    const stats = resultOf(() => fstatSync(file.fd, { bigint: true }));
+    if (stats instanceof Error) done(stats, undefined);
+    else done(null, stats);
   }
 
   #finish(lastBytes: Buffer): void {
@@ -404,6 +393,14 @@ class FileStream {
       if (tail !== undefined) this.#res.write(lastBytes);
       this.#res.end(tail ?? lastBytes, this.#stop);
     });
+  }
+}
+
+function resultOf<T>(work: () => T): T | Error {
+  try {
+    return work();
+  } catch (error) {
+    return toError(error);
   }
 }
 

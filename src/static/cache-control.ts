@@ -50,8 +50,6 @@ type Value = string | false;
 /** What a rule says about a file; undefined if it does not apply. */
 type FileRule = (filePath: string) => Value | undefined;
 
-const rulesOf = (given: Given): readonly CacheControlRule[] => (given === undefined ? [] : [given].flat());
-
 export const ACCEPTED_CACHE_CONTROL: string = `a build tool (${[...HASHED_FILES.keys()].join(', ')}), a RegExp of immutable files, ${ACCEPTED_VALUE}, a function of the path, or a list of these`;
 
 export const isCacheControlOption = (given: unknown): boolean =>
@@ -87,7 +85,7 @@ export function resolveCacheControl(
   given: Given,
   { fallback }: Pick<StaticFilesOptions, 'fallback'>,
 ): CacheControlSettings {
-  const rules = rulesOf(given);
+  const rules: readonly CacheControlRule[] = [given ?? []].flat();
   // A page names the assets of its build, which the next deployment may remove.
   const isSinglePage = fallback !== undefined || rules.some((rule) => HASHED_FILES.has(rule));
   const fileRules = rules.map((rule) => fileRuleOf(rule, isSinglePage));

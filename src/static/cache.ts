@@ -4,11 +4,10 @@ import { totalmem } from 'node:os';
 import type { LRUCache } from 'lru-cache';
 import { packages } from '../diagnostics/packages.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
+import type { PageAdditions } from './capabilities.ts';
 import type { CompressedCodings } from './compress.ts';
 import type { Dependency, NotFound } from './files.ts';
-import type { Moved } from './load.ts';
-import type { CacheSettings, StaticSettings } from './options.ts';
-import type { Page } from './pages.ts';
+import type { CacheSettings } from './options.ts';
 import type { Representation } from './representation.ts';
 import type { Variant } from './variants.ts';
 
@@ -19,7 +18,7 @@ export interface LoadedFile {
   readonly dependencies: readonly Dependency[];
   readonly uncompressed: Representation;
   /** The additions of an HTML file; undefined for all other files and without the option `pages`. */
-  readonly page: Page | undefined;
+  readonly page: PageAdditions | undefined;
   /** Asked in each check whether the file is still right, in addition to its dependencies; empty for most files. */
   readonly watched: readonly { isCurrent(): boolean }[];
   /** Files beside this one that show the same in other formats; undefined for most files. */
@@ -38,7 +37,6 @@ export interface LoadedFile {
   readonly changedAt: number;
 }
 
-/** Bytes of all bodies in memory. */
 function bodyBytesOf({ uncompressed, precompressed }: LoadedFile): number {
   let bytes = uncompressed.body?.length ?? 0;
   for (const { body } of precompressed) bytes += body?.length ?? 0;
@@ -49,6 +47,12 @@ function bodyBytesOf({ uncompressed, precompressed }: LoadedFile): number {
 function dropBodies({ uncompressed, precompressed }: LoadedFile): void {
   uncompressed.body = undefined;
   for (const representation of precompressed) representation.body = undefined;
+}
+
+/** A file that has another URL path, with one URL for each page. */
+export interface Moved {
+  readonly kind: 'moved';
+  readonly to: string;
 }
 
 /** The result of loading a URL path. `busy`: the file kept changing while it was read. */
@@ -68,6 +72,9 @@ const BUFFER_BYTES = 400;
 // The number of uses after which a large body is loaded into memory, so that one scan of large files evicts
 // nothing.
 const USES_UNTIL_LARGE_BODY = 8;
+
+/** The size of the largest body that is cached. Larger files are always streamed. */
+export const maxBodyBytes = (isPopular: boolean): number => (isPopular ? 8 << 20 : 256 << 10);
 
 /**
  * Cached files by URL path. Only files that exist are stored, so unknown paths evict nothing. A memory
@@ -95,7 +102,6 @@ export class FileCache {
     return entry;
   }
 
-  /** Counts a request. */
   use(entry: CacheEntry): void {
     this.#budget.use(entry);
   }
@@ -109,7 +115,6 @@ export class FileCache {
     if (bytes > 0 && !this.#budget.reserveBody(entry, bytes + BUFFER_BYTES)) dropBodies(file);
   }
 
-  /** Removes the file of an entry. */
   invalidate(entry: CacheEntry): void {
     if (entry.file === undefined) return;
     this.#budget.remove(entry);
@@ -139,10 +144,10 @@ export class FileCache {
   }
 
   /** Asks the next check to load the file's missing bodies, if they fit into the budget. */
-  wantBodies(entry: CacheEntry, { cache, maxEagerBodyBytes }: StaticSettings): void {
+  wantBodies(entry: CacheEntry): void {
     const { file } = entry;
     if (file === undefined || entry.wantsBodies) return;
-    const maxBytes = isPopular(entry) ? cache.maxFileBytes : maxEagerBodyBytes;
+    const maxBytes = maxBodyBytes(isPopular(entry));
     let missing = 0;
     for (const { body, metadata } of [file.uncompressed, ...file.precompressed])
       if (body === undefined && metadata.size <= maxBytes) missing += metadata.size;
@@ -233,10 +238,8 @@ export class MemoryBudget {
   readonly #files: LRUCache<CacheEntry, CacheEntry>;
   /** The files with bodies, which searches visit in turn. A queue of the package would cost five times as much. */
   readonly #bodies: CacheEntry[] = [];
-  /** The position of the body that was visited last. */
   #visited = 0;
   #bodyBytes = 0;
-  /** The number of files that were ever added. */
   #added = 0;
   #epoch = 0;
   #usesInEpoch = 0;
@@ -259,7 +262,6 @@ export class MemoryBudget {
     registerGauge(this, { kind: 'files', read });
   }
 
-  /** Counts a request. */
   use(entry: CacheEntry): void {
     this.#age(entry);
     entry.uses++;
@@ -281,7 +283,6 @@ export class MemoryBudget {
     this.#shrinkBodies(entry);
   }
 
-  /** Removes an entry with all its bytes. */
   remove(entry: CacheEntry): void {
     this.#files.delete(entry);
     this.#releaseBodies(entry);
@@ -326,7 +327,6 @@ export class MemoryBudget {
     return left <= 0;
   }
 
-  /** Removes the bodies of an entry from memory. */
   #dropBodies(entry: CacheEntry): void {
     const { file } = entry;
     if (file !== undefined) dropBodies(file);
@@ -334,7 +334,6 @@ export class MemoryBudget {
     entry.wantsBodies = false;
   }
 
-  /** Returns the memory of the bodies of an entry. */
   #releaseBodies(entry: CacheEntry): void {
     if (entry.bodyBytes === 0) return;
     this.#bodyBytes -= entry.bodyBytes;

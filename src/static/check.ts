@@ -31,7 +31,6 @@ export class Coalescer {
   readonly #context: CheckContext;
   #queued: CacheEntry[] = [];
   #isScheduled = false;
-  /** Entries that wait for the thread pool. */
   readonly #pendingAsync: CacheEntry[] = [];
   #runningAsync = 0;
 
@@ -128,7 +127,6 @@ function isStalled({ state, check }: CacheEntry): boolean {
   return state === 'checking' && check !== undefined && performance.now() - check.startedAt > STALLED_MS;
 }
 
-/** Removes and returns the requests for the check that starts now. */
 function takeWaiting(entry: CacheEntry): Waiter[] {
   const waiters = entry.waiting ?? [];
   entry.waiting = undefined;
@@ -146,7 +144,6 @@ function finishIsolated(waiter: Waiter, error: unknown, result: LoadResult | und
   }
 }
 
-/** Dependencies of the check of a cache entry. */
 export interface CheckContext {
   readonly files: Pick<Files, 'allowsSync' | 'isUnchanged' | 'isUnchangedSync'>;
   readonly cache: FileCache;
@@ -157,7 +154,6 @@ export interface CheckContext {
   /** Milliseconds for which the result of a check is valid. */
   readonly revalidateAfter: number;
   readonly onCached: (entry: CacheEntry, file: LoadedFile) => void;
-  /** The number of simultaneous asynchronous checks. */
   readonly maxRunning: number;
 }
 
@@ -293,7 +289,6 @@ export class BackgroundEtags {
     this.#work = this.#work.then(() => this.complete(file, () => entry.file === file));
   }
 
-  /** Whether an ETag of a file is still being computed. */
   isMissing(file: LoadedFile): boolean {
     return this.#missingIn(file).length > 0;
   }

@@ -13,17 +13,18 @@ import { encodedRepresentation, type Representation } from './representation.ts'
 // Tasks keep the path of a file, not its bytes.
 const MAX_QUEUED = 4096;
 
-/** The content of a file that may be compressed. */
 interface FileContent {
-  /** The strong ETag of the bytes. */
   readonly etag: string;
   readonly size: number;
   /** Reads the bytes; undefined when the file has other content now. */
   readonly read: () => Promise<Buffer | undefined>;
 }
 
-/** Smaller files gain little: their headers are as large. */
+/** Smaller files gain little: their headers are as large. Larger ones take seconds. */
 const MIN_BYTES = 1024;
+const MAX_BYTES = 8 << 20;
+// The share of one CPU core that the work takes on average.
+const CPU_SHARE = 0.5;
 // The share of its size to which text compresses. Used to check for room before the work.
 const EXPECTED_RATIO = 0.3;
 // The share of the size up to which the result is worth the work of the client.
@@ -44,14 +45,13 @@ export class Compressor {
   constructor(settings: CompressSettings) {
     this.settings = settings;
     this.preferencesOf = cacheByHeader((header) => parsePreferences(header, settings.codings));
-    this.#queue = new BackgroundQueue({ share: settings.cpuShare, maxTasks: MAX_QUEUED });
+    this.#queue = new BackgroundQueue({ share: CPU_SHARE, maxTasks: MAX_QUEUED });
   }
 
   accepts(type: string, size: number): boolean {
-    return size >= MIN_BYTES && size <= this.settings.maxFileBytes && isCompressibleType(type);
+    return size >= MIN_BYTES && size <= MAX_BYTES && isCompressibleType(type);
   }
 
-  /** Returns a result that is in memory. */
   getReady(key: string): CompressionResult | undefined {
     const stored = this.#results.get(key);
     if (stored !== undefined) stored.usedAt = performance.now();

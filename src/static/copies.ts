@@ -6,7 +6,6 @@ import type { Precompressed } from '../../types/static.ts';
 import type { OpenedFile, Snapshot } from './files.ts';
 import { etagFromDigest, etagOfBytes } from './hash.ts';
 
-/** Extensions of compressed copies. */
 export const COPY_EXTENSIONS: Readonly<Record<Precompressed, string>> = {
   br: '.br',
   zstd: '.zst',
@@ -16,7 +15,6 @@ export const COPY_EXTENSIONS: Readonly<Record<Precompressed, string>> = {
 // Node has zstd since 22.15.
 const { createZstdDecompress }: { createZstdDecompress?: typeof zlib.createGunzip } = Object(zlib);
 
-/** Decompressors by coding. */
 const DECODERS: Readonly<Record<Precompressed, ((options: ZlibOptions) => Transform) | undefined>> = {
   br: zlib.createBrotliDecompress,
   gzip: zlib.createGunzip,
@@ -28,7 +26,6 @@ const MTIME_TOLERANCE_NS = 2_000_000_000n;
 // Bytes that are decompressed at once.
 const CHUNK = 64 * 1024;
 
-/** A compressed copy that is compared with its source. */
 interface CopyToCompare {
   readonly file: OpenedFile;
   readonly copy: Snapshot;
@@ -58,7 +55,7 @@ export async function compareCopy(comparison: CopyToCompare): Promise<string | u
     const etag = await etagOfDecoded(compressed, createDecoder, Number(source.version.size));
     return etag === source.contentEtag ? undefined : 'its content differs from its source';
   } finally {
-    await chunks?.stop();
+    await chunks?.return(undefined);
   }
 }
 

@@ -1,6 +1,5 @@
 import type { Stats } from 'node:fs';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { StaticSettings } from './options.ts';
 import type { FileVersion, OpenFileVersion } from './version.ts';
 
 /** A path whose stat decided the result, with the version that was found; undefined: there was no file. */
@@ -22,15 +21,11 @@ export interface FolderName {
   readonly isLink: boolean;
 }
 
-/** Whether symbolic links may lead out of the root. */
-export type LinkSettings = Pick<StaticSettings, 'followSymlinks'>;
-
 /** The URL path leads to no file that may be served. */
 export interface NotFound {
   readonly kind: 'not-found';
   /** The reason for the debug log; never sent to the client. */
   readonly reason: string;
-  /** The error of the file system. */
   readonly error?: Error | undefined;
 }
 
@@ -45,15 +40,11 @@ export interface Files {
   /** Returns undefined if there is nothing that may be served. */
   stat(path: string, onNothing?: (error: Error) => void): Promise<PathStat | undefined>;
   /** Opens a file that `stat` has found, unless it is outside the root. Undefined if the path has changed. */
-  open(
-    path: string,
-    version: FileVersion,
-    settings: LinkSettings,
-  ): Promise<OpenedFile | NotFound | undefined>;
+  open(path: string, version: FileVersion): Promise<OpenedFile | NotFound | undefined>;
   /** Returns the names in a folder, given as its path below the root with a slash at the end; undefined without one. */
-  names(folder: string, settings: LinkSettings): Promise<readonly FolderName[] | undefined>;
+  names(folder: string): Promise<readonly FolderName[] | undefined>;
   /** Whether a path still leads to the same real path inside the root. */
-  resolvesTo(path: string, realPath: string, settings: LinkSettings): MaybePromise<boolean>;
+  resolvesTo(path: string, realPath: string): MaybePromise<boolean>;
   /** Whether the event loop may check these paths itself. */
   allowsSync(dependencies: readonly Dependency[]): boolean;
   /** False if a path has changed, or if it cannot be checked on the event loop. */
@@ -61,7 +52,6 @@ export interface Files {
   isUnchanged(dependencies: readonly Dependency[]): Promise<boolean>;
 }
 
-/** A file that was opened to be read. */
 export interface OpenedFile {
   readonly kind: 'opened';
   /** The path without symbolic links. */
@@ -73,7 +63,8 @@ export interface OpenedFile {
   /** The following return undefined when the file has become shorter. */
   read(size: number): Promise<Buffer | undefined>;
   hash(size: number): Promise<string | undefined>;
-  chunks(): AsyncIterable<Uint8Array> & { stop(): Promise<void> };
+  /** `return()` resolves when the file is not read any more. */
+  chunks(): AsyncGenerator<Uint8Array, undefined>;
   /** The argument of `setHeaders`. */
   stats(): Promise<Stats>;
   close(): void;
@@ -96,10 +87,9 @@ export async function withOpen<T>(
   files: Pick<Files, 'open'>,
   path: string,
   version: FileVersion,
-  settings: LinkSettings,
   use: (file: OpenedFile) => Promise<T>,
 ): Promise<T | undefined> {
-  const file = await files.open(path, version, settings);
+  const file = await files.open(path, version);
   if (file?.kind !== 'opened') return undefined;
   try {
     return await use(file);

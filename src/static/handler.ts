@@ -15,17 +15,18 @@ import {
   type LoadedFile,
   type LoadResult,
   type MemoryBudget,
+  type Moved,
   type Waiter,
 } from './cache.ts';
+import type { Capabilities, PageMaker } from './capabilities.ts';
 import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
 import { Compressor } from './compress.ts';
 import { type Files, notFound } from './files.ts';
 import { KeptFiles } from './keep.ts';
 import { addLanguageHeaders, languageOf, preferredLanguages, preferredPath } from './languages.ts';
 import { Listings } from './listing.ts';
-import { type LoadOptions, loadFile, type Moved, stillResolves } from './load.ts';
+import { type LoadOptions, loadFile, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
-import { Pages } from './pages.ts';
 import { hasDotSegment, isNavigation, mayBePage, parseRequestPath, targetOf } from './path.ts';
 import {
   type FileRequest,
@@ -58,20 +59,21 @@ export interface StaticHandler {
 }
 
 /** What all directories of one middleware share, whose limits are those of the middleware. */
-export interface Shared {
+export interface Shared extends Capabilities {
   readonly budget: MemoryBudget;
   readonly compressor: Compressor | undefined;
   readonly breaker: CircuitBreaker;
   readonly sender: DiskSender;
 }
 
-export function sharedBy({ cache, compress }: StaticSettings): Shared {
+export function sharedBy({ cache, compress }: StaticSettings, capabilities: Capabilities = {}): Shared {
   const breaker = new CircuitBreaker();
   return {
     budget: budgetFor(cache),
     compressor: compress && new Compressor(compress),
     breaker,
     sender: new DiskSender(breaker, new BufferPool(READ_BUFFER_BYTES)),
+    ...capabilities,
   };
 }
 
@@ -80,18 +82,18 @@ const READ_BUFFER_BYTES = 32 << 20;
 // Simultaneous checks in the thread pool. More would delay the application's own DNS and file operations.
 const MAX_CHECKS_IN_POOL = 16;
 
-/** Creates the handler of a directory or source. */
 export function createHandler(
   files: RootDirectory | SourceFiles,
   settings: StaticSettings,
-  { budget, compressor, breaker, sender: diskSender }: Shared = sharedBy(settings),
+  shared: Shared = sharedBy(settings),
 ): StaticHandler {
+  const { budget, compressor, breaker, limitLifetime } = shared;
   const isDirectory = files instanceof RootDirectory;
   if (settings.missing === 'throw' && isDirectory) assertPages(files, settings);
   else if (!isDirectory && settings.missing === 'allow') throw needsDirectory('missing');
   const cache = new FileCache(budget);
   const etags = new BackgroundEtags(settings);
-  const pages = settings.pages && new Pages(settings.pages, files, settings);
+  const pages = shared.createPages?.(files, settings);
   const keep = keepFor(files, settings);
   const listings = settings.listing ? new Listings(files, settings, isDirectory) : undefined;
   const rules = settings.rules && new Rules(settings.rules, files, settings);
@@ -103,14 +105,14 @@ export function createHandler(
   const checker = new Coalescer({
     cache,
     load,
-    stillResolves: (file) => stillResolves(keep?.owns(file) ? keep.root : files, file, settings),
+    stillResolves: (file) => stillResolves(keep?.owns(file) ? keep.root : files, file),
     files,
     breaker,
     revalidateAfter: settings.cache.revalidateAfter,
     onCached: (entry, file) => etags.add(entry, file),
     maxRunning: isDirectory ? MAX_CHECKS_IN_POOL : Number.POSITIVE_INFINITY,
   });
-  const sender = isDirectory ? diskSender : files;
+  const sender = isDirectory ? shared.sender : files;
   const handle = createCacheHandler({
     settings,
     files,
@@ -123,6 +125,7 @@ export function createHandler(
     keep,
     rules,
     listings,
+    limitLifetime,
   });
   const close = (): void => {
     cache.close();
@@ -143,7 +146,6 @@ const needsDirectory = (option: string): TypeError =>
     `option "${option}" is set, but the files come from a source; it works with a directory only`,
   );
 
-/** Creates a handler for the files of a directory or source: it serves those in the cache of the context. */
 function createCacheHandler(context: ServeContext): StaticHandler['handle'] {
   const { settings, cache, pages, rules } = context;
   packages.etag();
@@ -174,7 +176,6 @@ function afterRefresh(rules: Rules, handle: StaticHandler['handle']): StaticHand
   };
 }
 
-/** The path of the mount, as the client sees it. */
 function mountOf({ url = '', originalUrl = url, baseUrl }: ConnectRequest): string {
   if (baseUrl !== undefined) return baseUrl;
   const path = pathOf(originalUrl);
@@ -196,9 +197,9 @@ function refuseMethod(request: RequestTriple, settings: StaticSettings): void {
 /** Returns the decoded URL path below the mount; undefined when this function has responded or called `next`. */
 function acceptPath(request: RequestTriple, settings: StaticSettings): string | undefined {
   const parsed = parseRequestPath(targetOf(request.req), settings);
-  if ('refusal' in parsed) {
+  if (parsed.kind === 'refused') {
     if (settings.urls !== undefined && redirectToSingleSlashes(request, settings)) return undefined;
-    return void passThrough(request, parsed.refusal, settings);
+    return void passThrough(request, parsed, settings);
   }
   const { path } = parsed;
   if (settings.dotfiles !== 'allow' && hasDotSegment(path)) {
@@ -216,11 +217,11 @@ function redirectToSingleSlashes(request: RequestTriple, settings: StaticSetting
   const target = pathOf(targetOf(request.req));
   const single = target.replace(/\/{2,}/g, '/');
   const parsed = single === target ? undefined : parseRequestPath(single, settings);
-  return parsed !== undefined && 'path' in parsed && redirectBelowMount(request, parsed.path);
+  return parsed?.kind === 'path' && redirectBelowMount(request, parsed.path);
 }
 
 /** The state that all requests of one middleware share. */
-interface ServeContext {
+interface ServeContext extends Pick<Capabilities, 'limitLifetime'> {
   readonly settings: StaticSettings;
   readonly files: Files;
   readonly cache: FileCache;
@@ -229,7 +230,7 @@ interface ServeContext {
   /** Sends bodies that are not in memory. */
   readonly sender: Pick<DiskSender, 'send'>;
   readonly load: (urlPath: string, options: LoadOptions) => Promise<LoadResult>;
-  readonly pages: Pages | undefined;
+  readonly pages: PageMaker | undefined;
   readonly keep: KeptFiles | undefined;
   readonly rules: Rules | undefined;
   readonly listings: Listings | undefined;
@@ -241,7 +242,6 @@ interface ServeContext {
  */
 type Role = 'asked' | 'language' | 'variant' | 'original' | 'page';
 
-/** A path to look up. */
 interface Step {
   readonly urlPath: string;
   readonly role: Role;
@@ -328,7 +328,6 @@ function tryNext(request: CachedRequest, [step, ...others]: readonly Step[] = re
   return true;
 }
 
-/** Responds with the result of a check. */
 function respond(request: CachedRequest, error: unknown, result: LoadResult | undefined): void {
   const { res, wasStarted } = request;
   if (wasStarted ? res.writableEnded || isAborted(res) : isFinished(res)) return;
@@ -495,8 +494,8 @@ function respondWithFile(request: CachedRequest, file: LoadedFile): void {
     return;
   }
   if (plan === undefined) return;
-  const { cache, settings, sender } = request.context;
-  cache.wantBodies(request.entry, settings);
+  const { cache, sender } = request.context;
+  cache.wantBodies(request.entry);
   sender.send(request, plan, () => retry(request));
 }
 
@@ -522,13 +521,13 @@ function variantOf(
 function addAskedHeaders({ req, res, context: { rules, settings } }: CachedRequest): void {
   if (rules === undefined) return;
   const asked = parseRequestPath(targetOf(req), settings);
-  if ('path' in asked) addHeaders(res, rules.headersFor(asked.path));
+  if (asked.kind === 'path') addHeaders(res, rules.headersFor(asked.path));
 }
 
 /** Makes a page again whose body was evicted: no file has its bytes. */
 function makeAgain(request: CachedRequest): void {
   const { entry, context } = request;
-  context.cache.wantBodies(entry, context.settings);
+  context.cache.wantBodies(entry);
   context.load(entry.urlPath, { isPopular: false }).then(
     (result) => respond(request, undefined, result),
     (error: unknown) => respond(request, error, undefined),
@@ -587,7 +586,6 @@ export class ObservedRequest extends Observed<StaticResult> {
 
 const staticRequests: EventChannel<ObservedRequest> = createChannel('static:request');
 
-/** Publishes a request. Returns the `next` function to use for it. */
 function observeRequest(
   { req, res, next }: { req: IncomingMessage; res: ServerResponse; next: NextFunction },
   isCached: boolean,

@@ -5,7 +5,6 @@ import { packages } from '../diagnostics/packages.ts';
 // Hashing a slice blocks the event loop for about 0.2 ms.
 export const SLICE: number = 256 * 1024;
 
-/** Returns the strong ETag of bytes in memory. */
 export async function etagOfBytes(body: Buffer): Promise<string> {
   return body.length > SLICE ? etagOfSlices(body) : packages.etag()(body);
 }

@@ -8,21 +8,19 @@ import { formatValue, optionError } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import type { LoadedFile, LoadResult } from './cache.ts';
 import { isImmutable } from './cache-control.ts';
-import type { OpenedFile } from './files.ts';
+import { type OpenedFile, withOpen } from './files.ts';
 import { type LoadOptions, loadFile } from './load.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { KeepSettings, StaticSettings } from './options.ts';
 import { warnOfSystem as warn } from './request.ts';
 import { RootDirectory } from './root.ts';
 import { walkFiles } from './tree.ts';
-import { type FileVersion, sameContent } from './version.ts';
+import { type FileVersion, sameContent, versionId } from './version.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
 const HOUR = DAY / 24;
 // A file that changed within this time may be written at the moment, so that a later scan keeps it.
 const QUIET_MS = 1000;
-// Bytes of bodies that wait in memory to be kept. The other files are read again.
-const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 const TEMPORARY = '.keep-';
 const SCRIPT = /^(?:text\/(?:javascript|css)|application\/wasm)\b/;
 // Errors after which writing the next file would fail too.
@@ -47,8 +45,6 @@ export class KeptFiles {
   /** Files of the build whose copy is known to be right. */
   readonly #done = new Map<string, string>();
   #work: Promise<void> = Promise.resolve();
-  /** Bytes of the bodies that wait. */
-  #waiting = 0;
   #isScanPlanned = false;
   #sweptAt = Number.NEGATIVE_INFINITY;
   #bytes = 0;
@@ -71,7 +67,7 @@ export class KeptFiles {
         );
       this.#report(error, directory);
     }
-    this.root = new RootDirectory(directory);
+    this.root = new RootDirectory(directory, statics.followSymlinks);
     this.#build = build;
     this.#settings = settings;
     // A copy has the time of its last use, and only exact names are kept.
@@ -135,13 +131,10 @@ export class KeptFiles {
   async afterLoad(urlPath: string, result: LoadResult, options: LoadOptions): Promise<LoadResult> {
     if (result.kind === 'not-found') return (await this.#find(urlPath, options)) ?? result;
     if (result.kind !== 'file') return result;
-    const { path, metadata, body } = result.uncompressed;
+    const { path, metadata, version } = result.uncompressed;
     if (metadata.type.startsWith('text/html')) this.#planScan();
-    else if (path === this.#build.pathOf(urlPath) && this.#accepts(urlPath)) {
-      const fits = body !== undefined && this.#waiting + body.length <= MAX_WAITING_BYTES;
-      const bytes = fits ? body : undefined;
-      this.#enqueue(() => this.#keep(urlPath, result.uncompressed.version, bytes), bytes?.length);
-    }
+    else if (path === this.#build.pathOf(urlPath) && this.#accepts(urlPath))
+      this.#enqueue(() => this.#keep(urlPath, version));
     return result;
   }
 
@@ -178,14 +171,10 @@ export class KeptFiles {
   }
 
   /** Runs tasks one after the other. Their errors are reported: serving goes on without new copies. */
-  #enqueue(task: () => Promise<void>, bytes = 0): void {
-    this.#waiting += bytes;
+  #enqueue(task: () => Promise<void>): void {
     this.#work = this.#work
       .then(task)
-      .catch((error: unknown) => this.#report(error, this.#settings.directory))
-      .finally(() => {
-        this.#waiting -= bytes;
-      });
+      .catch((error: unknown) => this.#report(error, this.#settings.directory));
   }
 
   #report(error: unknown, path: string): void {
@@ -205,7 +194,6 @@ export class KeptFiles {
     setTimeout(start, QUIET_MS).unref();
   }
 
-  /** Keeps all immutable files of the build. */
   async #scan(quietMs: number): Promise<void> {
     for await (const { path, version } of walkFiles(this.#build, this.#static)) {
       if (!this.#accepts(path)) continue;
@@ -213,39 +201,30 @@ export class KeptFiles {
         (version.ctimeNs > version.mtimeNs ? version.ctimeNs : version.mtimeNs) / 1_000_000n,
       );
       if (Math.abs(Date.now() - changedAt) < quietMs) this.#planScan();
-      else await this.#keep(path, version, undefined);
+      else await this.#keep(path, version);
     }
   }
 
-  /** Keeps one file, from its bytes if they are in memory. */
-  async #keep(filePath: string, version: FileVersion, bytes: Buffer | undefined): Promise<void> {
-    const id = [version.ino, version.size, version.mtimeNs, version.ctimeNs].join();
+  async #keep(filePath: string, version: FileVersion): Promise<void> {
+    const id = versionId(version);
     if (this.#done.get(filePath) === id) return;
-    const file = await this.#build
-      .open(this.#build.pathOf(filePath), version, this.#static)
-      .catch(() => undefined);
-    const source = file?.kind === 'opened' ? file : undefined;
+    const path = this.#build.pathOf(filePath);
+    const source = await this.#build.open(path, version).catch(() => undefined);
+    if (source?.kind !== 'opened') return;
     try {
-      const isKept = await this.#copy(filePath, Number(version.size), source, bytes);
+      const isKept = await this.#copy(filePath, Number(version.size), source);
       if (isKept) this.#done.set(filePath, id);
     } catch (error) {
       if (UNWRITABLE.has(codeOf(error) ?? '')) throw error;
       this.#report(error, join(this.#settings.directory, filePath));
     } finally {
-      source?.close();
+      source.close();
     }
   }
 
-  /** Whether the right copy exists afterwards. */
-  async #copy(
-    filePath: string,
-    size: number,
-    source: OpenedFile | undefined,
-    bytes: Buffer | undefined,
-  ): Promise<boolean> {
+  async #copy(filePath: string, size: number, source: OpenedFile): Promise<boolean> {
     const target = this.root.pathOf(filePath);
     if (await this.#exists(filePath, source)) return true;
-    if (source === undefined && bytes === undefined) return false;
     if (this.#bytes + size > this.#settings.maxBytes) await this.#sweep(size);
     if (this.#bytes + size > this.#settings.maxBytes) {
       warn(
@@ -258,7 +237,7 @@ export class KeptFiles {
     const temporary = join(this.#settings.directory, `${TEMPORARY}${randomBytes(9).toString('hex')}`);
     await mkdir(dirname(target), { recursive: true });
     try {
-      if (!(await write(temporary, bytes, source))) return false;
+      if (!(await write(temporary, source))) return false;
       if (!this.#isFixed(filePath)) await rename(temporary, target);
       else if (!(await publish(temporary, target))) return await this.#exists(filePath, source);
       this.#bytes += size;
@@ -270,33 +249,25 @@ export class KeptFiles {
   }
 
   /** Whether there is a copy. That of an immutable file is never replaced: browsers have its bytes under the same name. */
-  async #exists(filePath: string, source: OpenedFile | undefined): Promise<boolean> {
+  async #exists(filePath: string, source: OpenedFile): Promise<boolean> {
     const path = this.root.pathOf(filePath);
     const found = await this.root.stat(path);
     if (found === undefined) return false;
-    if (source === undefined) return true;
     const size = Number(found.version.size);
-    const copy = found.kind === 'file' ? await this.root.open(path, found.version, this.#static) : undefined;
-    const readable = copy?.kind === 'opened' ? copy : undefined;
-    try {
-      const before = await source.version();
-      const isSame =
-        readable !== undefined &&
-        before?.size === found.version.size &&
-        (await readable.hash(size)) === (await source.hash(size));
-      if (!isSame && !this.#isFixed(filePath)) return false;
-      if (!isSame)
-        warn(
-          new Error(
-            `${filePath} has other bytes than its copy in ${path}; an immutable file needs a new name`,
-          ),
-        );
-      else if (Date.now() - Number(found.version.mtimeNs / 1_000_000n) > this.#touchAfter())
-        await touch(path);
-      return true;
-    } finally {
-      readable?.close();
-    }
+    const hash =
+      found.kind === 'file'
+        ? await withOpen(this.root, path, found.version, (copy) => copy.hash(size))
+        : undefined;
+    const before = await source.version();
+    const isSame =
+      hash !== undefined && before?.size === found.version.size && hash === (await source.hash(size));
+    if (!isSame && !this.#isFixed(filePath)) return false;
+    if (!isSame)
+      warn(
+        new Error(`${filePath} has other bytes than its copy in ${path}; an immutable file needs a new name`),
+      );
+    else if (Date.now() - Number(found.version.mtimeNs / 1_000_000n) > this.#touchAfter()) await touch(path);
+    return true;
   }
 
   /** Deletes copies that were not used for long, and the least recently used ones until `needed` bytes are free. */
@@ -326,25 +297,13 @@ export class KeptFiles {
 }
 
 /** Writes a new file that is complete on the disk; false if its source has changed meanwhile. */
-async function write(
-  path: string,
-  bytes: Buffer | undefined,
-  source: OpenedFile | undefined,
-): Promise<boolean> {
+async function write(path: string, source: OpenedFile): Promise<boolean> {
   const handle = await open(path, 'wx', 0o644);
   try {
-    if (bytes !== undefined) await handle.writeFile(bytes);
-    else if (source !== undefined) {
-      const before = await source.version();
-      const chunks = source.chunks();
-      try {
-        for await (const chunk of chunks) await handle.appendFile(chunk);
-      } finally {
-        await chunks.stop();
-      }
-      const after = await source.version();
-      if (before === undefined || after === undefined || !sameContent(before, after)) return false;
-    }
+    const before = await source.version();
+    for await (const chunk of source.chunks()) await handle.appendFile(chunk);
+    const after = await source.version();
+    if (before === undefined || after === undefined || !sameContent(before, after)) return false;
     // After a power failure, a file that was renamed before its bytes were written would be empty.
     await handle.sync();
     return true;

@@ -39,7 +39,7 @@ export async function findLanguages(
     const found = await files.stat(path);
     const dependency = { path, version: found?.version };
     dependencies.push(dependency);
-    if (found?.kind === 'file' && (await isServed(files, dependency, settings)))
+    if (found?.kind === 'file' && (await isServed(files, dependency)))
       paths.set(language, `/${language}${filePath}`);
   }
   const [language] = settings.languages;

@@ -127,7 +127,7 @@ export class Listings {
     const path = this.#files.pathOf(folder.slice(0, -1) || '/');
     const at = { path, version: (await this.#files.stat(path))?.version };
     const isRacily = at.version !== undefined && isRacilyClean(at.version, Date.now());
-    const names = await this.#files.names(folder, this.#settings);
+    const names = await this.#files.names(folder);
     if (names === undefined) return undefined;
     const first = await this.#firstOf(folder, names);
     // What a link leads to may change without the folder, and a folder of a source has no version.

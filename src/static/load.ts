@@ -1,6 +1,7 @@
 import type { Precompressed } from '../../types/static.ts';
 import { debug } from '../diagnostics/logging.ts';
-import type { LoadedFile, LoadResult } from './cache.ts';
+import { type LoadedFile, type LoadResult, type Moved, maxBodyBytes } from './cache.ts';
+import type { PageMaker, RenderedPage } from './capabilities.ts';
 import { CompressedCodings, type Compressor } from './compress.ts';
 import { COPY_EXTENSIONS, compareCopy } from './copies.ts';
 import {
@@ -17,7 +18,6 @@ import { etagOfBytes } from './hash.ts';
 import { findLanguages } from './languages.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
-import type { Pages, RenderedPage } from './pages.ts';
 import { mayBePage, segmentOf } from './path.ts';
 import { etagForCoding, type Metadata, Representation } from './representation.ts';
 import { isNotFoundError, isPermissionError, isStaleError } from './root.ts';
@@ -40,15 +40,11 @@ const MAX_EAGER_HASH_BYTES = 8 << 20;
 // Shared by all files without compressed copies.
 const NONE: readonly Representation[] = [];
 
-/** The settings for loading a file. */
 export interface LoadOptions {
   /** Whether the file is requested so often that a large body is cached too. */
   readonly isPopular: boolean;
-  /** Compresses the file while it is served. */
   readonly compressor?: Compressor | undefined;
-  /** Changes HTML files while they are served. */
-  readonly pages?: Pages | undefined;
-  /** Adds headers by path. */
+  readonly pages?: PageMaker | undefined;
   readonly rules?: Rules | undefined;
   /** Whether the whole body is needed, whatever its size. */
   readonly needsBody?: boolean;
@@ -80,13 +76,9 @@ export async function loadFile(
  * Whether the paths of a loaded file still lead to the same real paths. A stat of the files cannot show that
  * one of their directories was moved and replaced by a link to its new place.
  */
-export async function stillResolves(
-  files: Files,
-  file: LoadedFile,
-  settings: StaticSettings,
-): Promise<boolean> {
+export async function stillResolves(files: Files, file: LoadedFile): Promise<boolean> {
   for (const { path, realPath } of [file.uncompressed, ...file.precompressed]) {
-    if (!(await files.resolvesTo(path, realPath, settings))) return false;
+    if (!(await files.resolvesTo(path, realPath))) return false;
   }
   return true;
 }
@@ -99,7 +91,7 @@ async function loadOnce(
 ): Promise<LoadResult | undefined> {
   const found = await findFile(files, urlPath, settings);
   if (found.kind !== 'file') return found;
-  const file = await files.open(found.path, found.version, settings);
+  const file = await files.open(found.path, found.version);
   if (file?.kind !== 'opened') return file;
   try {
     const needsBody = options.pages?.accepts(found.path) === true;
@@ -143,8 +135,8 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
     kind: 'file',
     dependencies: [...found.dependencies, uncompressed, ...tried],
     uncompressed,
-    page: page?.page,
-    watched: [rules, page?.page].filter((each) => each !== undefined),
+    page: page?.additions,
+    watched: [rules, page?.additions].filter((each) => each !== undefined),
     variants: formats.variants,
     languages: languages.paths,
     createdCodings: compressor && createdCodingsOf(parts, content, uncompressed, compressor),
@@ -164,7 +156,8 @@ function describe(
 ): Pick<Metadata, 'type' | 'cacheControl' | 'added'> & { rules: AddedHeaders | undefined } {
   const rules = options.rules?.headersFor(found.urlPath);
   const untrusted = settings.untrusted ? untrustedFile(found.path) : undefined;
-  const headers = page === undefined ? rules?.headers : page.page.headersWith(page.headers, rules?.headers);
+  const headers =
+    page === undefined ? rules?.headers : page.additions.headersWith(page.headers, rules?.headers);
   const added = language === undefined ? headers : [...(headers ?? []), 'Content-Language', language];
   return {
     type: untrusted?.type ?? rules?.type ?? mediaTypeOf(found.path),
@@ -309,12 +302,6 @@ function candidatesFor(urlPath: string, settings: StaticSettings): readonly stri
   return urls === undefined ? [urlPath, ...pages] : [urlPath, ...pages, ...ofFolder];
 }
 
-/** A file that has another URL path, with one URL for each page. */
-export interface Moved {
-  readonly kind: 'moved';
-  readonly to: string;
-}
-
 /**
  * The one URL path of a file with the settings `urls`: that with or without a slash, unless another page has it.
  *
@@ -378,10 +365,9 @@ async function readContent(
   options: LoadOptions,
 ): Promise<Pick<Snapshot, 'body' | 'etag' | 'contentEtag'> | undefined> {
   const size = Number(version.size);
-  const { cache, maxEagerBodyBytes, etag: kind } = settings;
-  const maxBodyBytes = options.isPopular ? cache.maxFileBytes : maxEagerBodyBytes;
-  const isCached =
-    options.needsBody === true || size <= Math.min(maxBodyBytes, cache.maxBytes ?? Number.POSITIVE_INFINITY);
+  const { cache, etag: kind } = settings;
+  const maxBytes = Math.min(maxBodyBytes(options.isPopular), cache.maxBytes ?? Number.POSITIVE_INFINITY);
+  const isCached = options.needsBody === true || size <= maxBytes;
   const body = isCached ? await file.read(size) : undefined;
   // Another write could leave the timestamps of a racily clean file unchanged: the response might stream
   // other bytes than the hashed bytes.
@@ -412,7 +398,7 @@ interface FileToRepresent {
 async function findPrecompressed(
   parts: Parts,
 ): Promise<{ files: FileToRepresent[]; dependencies: Dependency[] }> {
-  const { files, file, snapshot, settings, options } = parts;
+  const { files, file, snapshot, settings } = parts;
   const copies: FileToRepresent[] = [];
   const dependencies: Dependency[] = [];
   let source: Snapshot | undefined;
@@ -424,7 +410,7 @@ async function findPrecompressed(
       continue;
     }
     source ??= await identify(file, snapshot);
-    const result = await readCopy(files, copyPath, found.version, { coding, source, settings, options });
+    const result = await readCopy(parts, copyPath, found.version, coding, source);
     if (typeof result === 'string') {
       debug.static('the compressed copy %s is ignored: %s', copyPath, result);
       dependencies.push({ path: copyPath, version: found.version });
@@ -452,20 +438,20 @@ async function identify(file: OpenedFile, snapshot: Snapshot): Promise<Snapshot>
 
 /** Reads a compressed copy; returns the reason if it cannot be used, so that the file itself is sent. */
 async function readCopy(
-  files: Files,
+  { files, settings, options }: Parts,
   path: string,
   version: FileVersion,
-  { coding, source, settings, options }: CopySettings,
+  coding: Precompressed,
+  source: Snapshot,
 ): Promise<{ realPath: string; snapshot: Snapshot } | string> {
-  const read = async (file: OpenedFile): Promise<{ realPath: string; snapshot: Snapshot } | string> => {
-    const copy = await takeSnapshot(file, settings, options);
-    if (copy === undefined) return 'it changed while it was read';
-    if (copy === 'not-a-file') return 'it is not a regular file';
-    const mismatch = await compareCopy({ file, copy, coding, source });
-    return mismatch ?? { realPath: file.realPath, snapshot: copy };
-  };
   try {
-    const result = await withOpen(files, path, version, settings, read);
+    const result = await withOpen(files, path, version, async (file) => {
+      const copy = await takeSnapshot(file, settings, options);
+      if (copy === undefined) return 'it changed while it was read';
+      if (copy === 'not-a-file') return 'it is not a regular file';
+      const mismatch = await compareCopy({ file, copy, coding, source });
+      return mismatch ?? { realPath: file.realPath, snapshot: copy };
+    });
     return result ?? 'it was moved, or is outside the root';
   } catch (error) {
     if (isPermissionError(error)) return 'no permission to read it';
@@ -473,24 +459,16 @@ async function readCopy(
   }
 }
 
-interface CopySettings {
-  readonly coding: Precompressed;
-  /** The file that is compressed in the copy. */
-  readonly source: Snapshot;
-  readonly settings: StaticSettings;
-  readonly options: LoadOptions;
-}
-
 /** The codings of a file that are created while it is served; undefined for one with compressed copies. */
 function createdCodingsOf(
-  { files, settings }: Parts,
+  { files }: Parts,
   { size, copies, page, snapshot: { contentEtag: etag } }: Content,
   identity: Representation,
   compressor: Compressor,
 ): CompressedCodings | undefined {
   if (copies.length > 0 || etag === undefined) return undefined;
   // A page is not in a file: it is compressed while it is in memory.
-  const read = page ? async () => identity.body : () => readAgain(files, identity, settings, etag);
+  const read = page ? async () => identity.body : () => readAgain(files, identity, etag);
   return new CompressedCodings(compressor, { size, etag, read }, identity);
 }
 
@@ -498,10 +476,9 @@ function createdCodingsOf(
 function readAgain(
   files: Files,
   { path, version, metadata }: Representation,
-  settings: StaticSettings,
   etag: string,
 ): Promise<Buffer | undefined> {
-  return withOpen(files, path, version, settings, async (file) => {
+  return withOpen(files, path, version, async (file) => {
     const body = await file.read(metadata.size);
     return body !== undefined && (await etagOfBytes(body)) === etag ? body : undefined;
   });

@@ -10,7 +10,6 @@ interface Stored {
   readonly stat: SourceStat;
 }
 
-/** Creates a source of files in memory. */
 export function createMemoryFiles(files: Readonly<Record<string, string | Uint8Array>>): MemoryFiles {
   const stored = new Map<string, Stored>();
   /** The number of files below each directory. */

@@ -21,6 +21,9 @@ import { type FileVersion, type OpenFileVersion, sameContent, sameVersion } from
 // Windows has neither flag.
 const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
+// Bytes of one read.
+const CHUNK = 64 * 1024;
+
 const openAsync = promisify(open);
 const fstatAsync = promisify(fstat);
 
@@ -78,8 +81,15 @@ export class OpenFile implements OpenedFile {
     return etagFromDigest(size, hash);
   }
 
-  chunks(): FileChunks {
-    return new FileChunks(this.fd);
+  /** A `ReadStream` would close the descriptor when a pipeline fails. */
+  async *chunks(): AsyncGenerator<Buffer, undefined> {
+    for (let position = 0; ; ) {
+      const buffer = Buffer.allocUnsafeSlow(CHUNK);
+      const bytesRead = await readAsync(this.fd, buffer, 0, CHUNK, position);
+      if (bytesRead === 0) return undefined;
+      position += bytesRead;
+      yield buffer.subarray(0, bytesRead);
+    }
   }
 
   stats(): Promise<Stats> {
@@ -117,7 +127,6 @@ export async function openOrUndefined(path: string): Promise<number | undefined>
   }
 }
 
-/** A file that was found inside the root. */
 interface KnownFile {
   readonly realPath: string;
   readonly version: FileVersion;
@@ -175,38 +184,6 @@ export function readVersionSync({ file: { fd }, version }: OpenVersion, body: Bu
     filled += bytesRead;
   }
   return sameContent(version, fstatSync(fd, { bigint: true }));
-}
-
-// Bytes of one read.
-const CHUNK = 64 * 1024;
-
-/** The bytes of an open file. A `ReadStream` would close the descriptor when the pipeline fails. */
-class FileChunks implements AsyncIterable<Buffer> {
-  readonly #fd: number;
-  #isStopped = false;
-  #lastRead: Promise<unknown> = Promise.resolve();
-
-  constructor(fd: number) {
-    this.#fd = fd;
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
-    for (let position = 0; !this.#isStopped; ) {
-      const buffer = Buffer.allocUnsafeSlow(CHUNK);
-      const reading = readAsync(this.#fd, buffer, 0, CHUNK, position);
-      this.#lastRead = reading.catch(() => undefined);
-      const bytesRead = await reading;
-      if (bytesRead === 0) return;
-      position += bytesRead;
-      yield buffer.subarray(0, bytesRead);
-    }
-  }
-
-  /** Resolves when the descriptor is not used any more. */
-  async stop(): Promise<void> {
-    this.#isStopped = true;
-    await this.#lastRead;
-  }
 }
 
 /**

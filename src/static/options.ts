@@ -1,17 +1,15 @@
 import { resolve } from 'node:path';
-import * as zlib from 'node:zlib';
 import type {
   CompressOptions,
   KeepOptions,
-  PagePolicyOptions,
-  PagesOptions,
   Precompressed,
-  RootsOptions,
   StaticCacheOptions,
   StaticFilesOptions,
+  StaticRulesOptions,
   Variant,
   VariantsOptions,
 } from '../../types/static.ts';
+import { canEncode } from '../http/codings.ts';
 import { createLanguageOrder } from '../http/negotiation.ts';
 import {
   assertCalled,
@@ -27,7 +25,6 @@ import {
   oneOf,
   optionalFunction,
   optionError,
-  positive,
   type Rules,
   resolveOptions,
   rule,
@@ -35,23 +32,19 @@ import {
   wrongOption,
 } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
-import { isBoolean, isFunction, isObject, isString } from '../options/values.ts';
+import { isBoolean, isObject, isString } from '../options/values.ts';
 import {
   ACCEPTED_CACHE_CONTROL,
   type CacheControlSettings,
   isCacheControlOption,
-  isHeader,
   resolveCacheControl,
 } from './cache-control.ts';
-import { needsScriptHashes } from './policy.ts';
-import { resolveSigned, type SignedSettings } from './signed.ts';
 import { assertNoPages } from './untrusted.ts';
 
 /** The option `cache` after checks. */
 export interface CacheSettings {
   /** Undefined for the budget that middlewares share. */
   readonly maxBytes: number | undefined;
-  readonly maxFileBytes: number;
   readonly revalidateAfter: number;
 }
 
@@ -102,7 +95,6 @@ const RULES: Rules<ResolvedOptions> = {
   untrusted: flag(false),
   signed: rule(undefined, isObject, 'an object with keys'),
   etag: oneOf('content', 'stat', true, false),
-  lastModified: flag(true),
   cacheControl: rule<StaticFilesOptions['cacheControl']>(
     undefined,
     isCacheControlOption,
@@ -123,7 +115,7 @@ const RULES: Rules<ResolvedOptions> = {
   listing: flag(false),
   keep: rule(undefined, isObject, 'an object with directory, days or maxBytes'),
   rules: rule(undefined, isEither(isBoolean, isObject), 'a boolean, or an object with redirects or headers'),
-  roots: rule(undefined, isObject, 'an object with parent or max'),
+  roots: rule<StaticFilesOptions['roots']>(undefined, isPathOrUrl, 'the path of a directory'),
   variants: rule<readonly Variant[] | VariantsOptions>(
     [],
     isEither(isVariants, isObject),
@@ -135,26 +127,15 @@ const RULES: Rules<ResolvedOptions> = {
 
 const CACHE_RULES: Rules<CacheSettings> = {
   maxBytes: bytes(undefined, { from: 0 }),
-  maxFileBytes: bytes(8 * MIB, { from: 0 }),
   revalidateAfter: duration(0, { from: 0 }),
 };
 
 /** The `compress` option after checks, with defaults filled in. */
-export interface CompressSettings {
-  readonly codings: readonly Precompressed[];
-  readonly maxFileBytes: number;
-  readonly maxBytes: number;
-  /** More than 0, at most 1. */
-  readonly cpuShare: number;
-}
-
-const isShare = (value: unknown): boolean => typeof value === 'number' && value > 0 && value <= 1;
+export type CompressSettings = WithDefaults<CompressOptions>;
 
 const COMPRESS_RULES: Rules<CompressSettings> = {
-  codings: rule(CODINGS, isListOf(isOneOf(...CODINGS)), "a list of 'br', 'zstd', 'gzip'"),
-  maxFileBytes: bytes(8 * MIB, { from: 0 }),
+  codings: rule(CODINGS, isCodingList, "a list of 'br', 'zstd', 'gzip'"),
   maxBytes: bytes(32 * MIB, { from: 0 }),
-  cpuShare: rule(0.5, isShare, 'a number over 0 and at most 1'),
 };
 
 /** Checks the `compress` option. Codings that this version of Node cannot create are left out. */
@@ -165,21 +146,15 @@ function resolveCompressOptions(given: boolean | CompressOptions): CompressSetti
     given === true ? {} : given,
     COMPRESS_RULES,
   );
-  const codings = options.codings.filter((coding) => coding !== 'zstd' || 'zstdCompress' in zlib);
-  return { ...options, codings };
+  return { ...options, codings: options.codings.filter(canEncode) };
 }
 
-/** The option `keep` after checks. */
-export interface KeepSettings {
-  /** An absolute path. */
-  readonly directory: string;
-  readonly days: number;
-  readonly maxBytes: number;
-}
+/** The option `keep` after checks; the directory is an absolute path. */
+export type KeepSettings = WithDefaults<KeepOptions>;
 
 const KEEP_SCOPE = { ...STATIC_OPTIONS, page: 'earlier-builds', within: 'keep' };
-const KEEP_RULES: Rules<Omit<KeepSettings, 'directory'> & { readonly directory: string | undefined }> = {
-  directory: rule<string | undefined>(undefined, isPath, 'the path of a directory'),
+const KEEP_RULES: Rules<KeepSettings> = {
+  directory: rule('', isPath, 'the path of a directory'),
   days: rule(14, (value) => typeof value === 'number' && value > 0, 'a number of days over 0'),
   maxBytes: bytes(1024 * MIB),
 };
@@ -188,8 +163,7 @@ const KEEP_RULES: Rules<Omit<KeepSettings, 'directory'> & { readonly directory: 
 function resolveKeepOptions(given: KeepOptions | undefined, hasImmutable: boolean): KeepSettings | undefined {
   if (given === undefined) return undefined;
   const { directory, days, maxBytes } = resolveOptions(KEEP_SCOPE, given, KEEP_RULES);
-  if (directory === undefined)
-    throw wrongOption(KEEP_SCOPE, 'directory', directory, 'the path of a directory');
+  if (directory === '') throw wrongOption(KEEP_SCOPE, 'directory', undefined, 'the path of a directory');
   if (!hasImmutable)
     throw optionError(
       KEEP_SCOPE,
@@ -224,10 +198,7 @@ function resolveVariants(
 }
 
 /** The texts of the option `rules`. */
-export interface RuleTexts {
-  readonly redirects: string;
-  readonly headers: string;
-}
+export type RuleTexts = WithDefaults<StaticRulesOptions>;
 
 export const RULES_SCOPE: OptionScope = { ...STATIC_OPTIONS, page: 'static-rules', within: 'rules' };
 const RULE_TEXTS: Rules<RuleTexts> = {
@@ -240,105 +211,15 @@ function resolveRuleOptions(given: StaticFilesOptions['rules']): true | RuleText
   return given === true ? true : resolveOptions(RULES_SCOPE, given, RULE_TEXTS);
 }
 
-/** The option `roots` after checks. */
-export interface RootsSettings {
-  readonly parent: string | URL;
-  readonly max: number;
-}
-
-const ROOTS_SCOPE = { ...STATIC_OPTIONS, page: 'static-sites', within: 'roots' };
-const ROOTS_RULES: Rules<Omit<RootsSettings, 'parent'> & { readonly parent: string | URL | undefined }> = {
-  parent: rule<string | URL | undefined>(undefined, isPathOrUrl, 'the path of a directory'),
-  max: positive(100),
-};
-
-function resolveRootsOptions(given: RootsOptions | undefined): RootsSettings | undefined {
-  if (given === undefined) return undefined;
-  const { parent, max } = resolveOptions(ROOTS_SCOPE, given, ROOTS_RULES);
-  if (parent === undefined) throw wrongOption(ROOTS_SCOPE, 'parent', parent, 'the path of a directory');
-  return { parent, max };
-}
-
-/** The option `pages` after checks. */
-export interface PageSettings {
-  readonly config: (() => unknown) | undefined;
-  readonly csp: PolicySettings | undefined;
-  readonly integrity: boolean;
-}
-
-/** The option `pages.csp` after checks. */
-type PolicySettings = Required<WithDefaults<Omit<PagePolicyOptions, 'reportTo'>>> & {
-  readonly reportTo: string | undefined;
-};
-type ResolvedPages = Omit<PageSettings, 'csp'> & { readonly csp: boolean | string | PagePolicyOptions };
-
-const OWN_FILES =
-  "default-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'; object-src 'none'";
-const POLICY = /^[a-z-]+(?:[ \t][^;,\r\n]*)?(?:;\s*(?:[a-z-]+(?:[ \t][^;,\r\n]*)?)?)*$/i;
-const ACCEPTED_POLICY = `a Content-Security-Policy such as "default-src 'self'"`;
-const isPolicy = (value: unknown): boolean => isString(value) && POLICY.test(value) && isHeader(value);
-
-const PAGE_RULES: Rules<ResolvedPages> = {
-  config: rule<ResolvedPages['config']>(undefined, isFunction, 'a function that returns a JSON value'),
-  csp: rule<ResolvedPages['csp']>(
-    false,
-    isEither(isBoolean, isPolicy, isObject),
-    `a boolean, ${ACCEPTED_POLICY}, or an object`,
-  ),
-  integrity: flag(false),
-};
-
-const isReportUrl = (value: unknown): boolean =>
-  isString(value) && /^(?:\/(?!\/)|https:\/\/)[^\s;,"\\]*$/.test(value);
-
-const POLICY_RULES: Rules<PolicySettings> = {
-  policy: rule(OWN_FILES, isPolicy, ACCEPTED_POLICY),
-  reportOnly: flag(false),
-  reportTo: rule<string | undefined>(
-    undefined,
-    isReportUrl,
-    "a path such as '/csp-reports', or an https: URL",
-  ),
-  nonce: rule<PolicySettings['nonce']>(
-    false,
-    isEither(isBoolean, isFunction),
-    'a boolean, or a function that returns the nonce of a response',
-  ),
-};
-
-export const PAGES_SCOPE: OptionScope = { ...STATIC_OPTIONS, page: 'pages', within: 'pages' };
-
-/** Checks the option `pages`. */
-function resolvePagesOptions(given: PagesOptions | undefined): PageSettings | undefined {
-  if (given === undefined) return undefined;
-  const { config, csp, integrity } = resolveOptions(PAGES_SCOPE, given, PAGE_RULES);
-  const policy = resolvePolicy(csp);
-  if (config === undefined && policy === undefined && !integrity) return undefined;
-  if (policy !== undefined && needsScriptHashes(policy.policy) && policy.nonce === false && !integrity)
-    throw optionError(
-      PAGES_SCOPE,
-      `option "pages.csp" has 'strict-dynamic', which needs the hash of each script; set "pages.integrity" or "pages.csp.nonce" to true`,
-    );
-  return { config, csp: policy, integrity };
-}
-
-function resolvePolicy(given: ResolvedPages['csp']): PolicySettings | undefined {
-  if (given === false) return undefined;
-  const options = given === true ? {} : isString(given) ? { policy: given } : given;
-  const resolved = resolveOptions({ ...PAGES_SCOPE, within: 'pages.csp' }, options, POLICY_RULES);
-  const { policy, reportTo } = resolved;
-  if (reportTo === undefined) return resolved;
-  // Firefox and Safari know one of both each.
-  return { ...resolved, policy: `${policy.replace(/;\s*$/, '')}; report-uri ${reportTo}; report-to csp` };
-}
-
 /** Options that stay as they are. */
 type Unchanged =
   | 'fallthrough'
   | 'dotfiles'
   | 'missing'
   | 'untrusted'
-  | 'lastModified'
+  | 'signed'
+  | 'pages'
+  | 'roots'
   | 'listing'
   | 'setHeaders';
 
@@ -355,8 +236,9 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   /** URL path of the page for 404 responses, with a leading slash; `nearest` for `404.html` of the nearest folder. */
   readonly notFound: string | undefined;
   readonly followSymlinks: boolean;
-  readonly signed: SignedSettings | undefined;
   readonly etag: 'content' | 'stat' | 'none';
+  /** False for the copies of `keep`, whose time is that of their last use. */
+  readonly lastModified: boolean;
   /** Extensions with a leading dot. */
   readonly extensions: readonly string[];
   readonly precompressed: readonly Precompressed[];
@@ -368,19 +250,12 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   /** Puts them in the order of an `Accept-Language`. */
   readonly orderLanguages: (header: string) => readonly string[];
   readonly languageCookie: string | undefined;
-  readonly pages: PageSettings | undefined;
   readonly keep: KeepSettings | undefined;
   /** `true`: from the files of the directory. */
   readonly rules: true | RuleTexts | undefined;
-  readonly roots: RootsSettings | undefined;
   readonly cache: CacheSettings;
   /** Whether to refuse names that Windows maps to another file or to a device. */
   readonly rejectWindowsNames: boolean;
-  /**
-   * Bodies up to this size are cached at the first request, those up to `maxFileBytes` when they are
-   * requested often.
-   */
-  readonly maxEagerBodyBytes: number;
 }
 
 /** Checks the options of `staticFiles` and fills in defaults; a boolean is short for `{ html }`. */
@@ -394,8 +269,6 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
   const html = cleanUrls || hasHtml(options);
   const cacheControl = resolveCacheControl(options.cacheControl, options);
   const named = [options.extensions || []].flat().map((extension) => `.${extension.replace(/^\./, '')}`);
-  const cache = resolveCacheOptions(options.cache);
-  const isLimited = options.cache !== false && options.cache?.maxFileBytes !== undefined;
   return {
     ...options,
     html,
@@ -404,21 +277,18 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     index: html ? [options.index ?? 'index.html'].flat().filter((name) => name !== false) : [],
     fallback: toUrlPath(options.fallback),
     notFound: toUrlPath(options.notFound),
-    signed: resolveSigned(STATIC_OPTIONS, options.signed),
     followSymlinks: options.symlinks === 'follow',
     etag: options.etag === false ? 'none' : options.etag === 'stat' ? 'stat' : 'content',
+    lastModified: true,
     ...cacheControl,
     extensions: cleanUrls ? [...new Set(['.html', ...named])] : named,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
     compress: resolveCompressOptions(options.compress),
     ...resolveVariants(options.variants),
-    pages: resolvePagesOptions(options.pages),
     rules: resolveRuleOptions(options.rules),
-    roots: resolveRootsOptions(options.roots),
     keep: resolveKeepOptions(options.keep, cacheControl.mayBeImmutable),
-    cache,
+    cache: resolveCacheOptions(options.cache),
     rejectWindowsNames: process.platform === 'win32',
-    maxEagerBodyBytes: isLimited ? cache.maxFileBytes : MIB / 4,
   };
 }
 

@@ -3,14 +3,15 @@ import { extname } from 'node:path';
 import type { ConnectRequest } from '../../types/connect.ts';
 import { decodePart, pathOf } from '../http/routing.ts';
 
-/** The reason why a request target is refused, with the status that `send` has for it. */
-interface Refusal {
+/** Why a request target is refused, with the status that `send` has for it. */
+interface Refused {
+  readonly kind: 'refused';
   readonly reason: string;
   readonly status: 400 | 403 | 404;
 }
 
-/** The decoded path below the mount, or why the request target is refused. */
-type RequestPath = { readonly path: string } | { readonly refusal: Refusal };
+/** The decoded path below the mount, or why there is none. */
+type RequestPath = { readonly kind: 'path'; readonly path: string } | Refused;
 
 const ABSOLUTE = /^https?:\/\/[^/?#]*/i;
 // Decoding a slash or a backslash would split a segment after earlier middleware has checked the path.
@@ -77,8 +78,8 @@ export function parseRequestPath(url: string, options: { rejectWindowsNames: boo
   return checkSegments(isSlice ? Buffer.from(path, 'latin1').toString('latin1') : path, options);
 }
 
-function refuse(reason: string, status: Refusal['status'] = 404): RequestPath {
-  return { refusal: { reason, status } };
+function refuse(reason: string, status: Refused['status'] = 404): Refused {
+  return { kind: 'refused', reason, status };
 }
 
 /** Returns 403 for a path that leads above the root, otherwise 404. */
@@ -112,7 +113,7 @@ function checkSegments(path: string, options: { rejectWindowsNames: boolean }): 
       return refuse('a name that Windows maps to another file');
     }
   }
-  return { path };
+  return { kind: 'path', path };
 }
 
 /** Whether a request can name a file or folder in its usual spelling. */

@@ -28,7 +28,6 @@ export class Representation implements Validators {
   readonly version: FileVersion;
   readonly #modified: number | undefined;
   readonly #ambiguousUntil: number;
-  /** The value of `Last-Modified`. */
   readonly #lastModified: string | undefined;
   /** The ETag; set later for a file that is hashed in the background. */
   tag: string | undefined;
@@ -107,7 +106,6 @@ interface RepresentationValidators extends Validators {
   readonly ambiguousUntil?: number;
 }
 
-/** The file that a representation describes. */
 type RepresentationSource = Pick<Representation, 'path' | 'realPath' | 'version' | 'body'>;
 
 /** Adds the coding to an ETag: ETags of two codings must differ even if their bytes do not (RFC 9110 §8.8.3.3). */
@@ -115,7 +113,6 @@ export function etagForCoding(etag: string, coding: string | undefined): string 
   return coding === undefined ? etag : etag.replace(/"$/, `-${coding}"`);
 }
 
-/** The headers that describe a body of `length` bytes. */
 export function bodyHeaders({ coding }: Metadata, length: number, type: string): string[] {
   const headers = ['Content-Type', type, 'Content-Length', String(length)];
   if (coding !== undefined) headers.push('Content-Encoding', coding);

@@ -16,7 +16,6 @@ import { isObject } from '../options/values.ts';
 import type { StaticSettings } from './options.ts';
 import { requestedPath, segmentOf } from './path.ts';
 
-/** A request with its response and the `next` function. */
 export interface RequestTriple {
   readonly req: ConnectRequest;
   readonly res: ServerResponse;
@@ -27,7 +26,13 @@ export interface RequestTriple {
 export interface FileRequest extends RequestTriple {
   /** What the cache knows about the URL path, or about the fallback page. */
   readonly entry: { readonly urlPath: string; readonly isCheckedSync: boolean };
-  readonly context: { readonly settings: StaticSettings };
+  readonly context: {
+    readonly settings: StaticSettings;
+    /** Called before the headers of a file are set whose lifetime the request limits. */
+    readonly limitLifetime?:
+      | ((req: ConnectRequest, res: ServerResponse, cacheControl: string | undefined) => void)
+      | undefined;
+  };
   /** The status of the response: 404 for the page of the option `notFound`, or a status that other code has set. */
   status: number;
 }
@@ -54,7 +59,6 @@ export interface NotServed {
   readonly reason: string;
   /** The status of the error for `next`; 404 by default. */
   readonly status?: 400 | 403 | 404;
-  /** The error of the file system, if there is one. */
   readonly error?: Error | undefined;
 }
 
@@ -108,7 +112,7 @@ export function redirectToSlash(request: Pick<RequestTriple, 'req' | 'res'>): bo
 
 /** The query that the client sent, with its question mark; empty if it is none that a header can have. */
 function queryOf({ url = '', originalUrl = url }: ConnectRequest): string {
-  const query = originalUrl.includes('?') ? originalUrl.slice(originalUrl.indexOf('?')) : '';
+  const [query = ''] = /\?.*/s.exec(originalUrl) ?? [];
   return SAFE_QUERY.test(query) ? query : '';
 }
 

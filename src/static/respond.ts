@@ -23,7 +23,6 @@ import {
   sendStatus,
   warnOfSystem,
 } from './request.ts';
-import { limitLifetime } from './signed.ts';
 import { removeUnsafeHeaders } from './untrusted.ts';
 
 /** A range of the file, and the bytes that precede it in the response. */
@@ -51,7 +50,8 @@ const MIDDLEWARE_CODINGS = ['gzip', 'br', 'deflate', 'zstd'];
  */
 export function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | undefined {
   const { req, res } = request;
-  const { setHeaders, untrusted, signed } = request.context.settings;
+  const { settings, limitLifetime } = request.context;
+  const { setHeaders, untrusted } = settings;
   const statusBefore = res.statusCode;
   if (setHeaders !== undefined && file.stats !== undefined) {
     const returned: unknown = setHeaders(res, file.uncompressed.path, file.stats);
@@ -59,7 +59,7 @@ export function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | u
   }
   const { added, cacheControl } = file.uncompressed.metadata;
   if (untrusted) removeUnsafeHeaders(res, added);
-  if (signed !== undefined) limitLifetime(req, res, cacheControl);
+  limitLifetime?.(req, res, cacheControl);
   if (file.page?.hasNonce === false) file.page.extendPolicies(res);
   // The page of the option `notFound`, rather than a status of other code.
   if (request.status === 404 && statusBefore === 200) removeFileHeaders(res);
@@ -300,7 +300,6 @@ export function sendPlanned({ res }: RequestTriple, plan: StreamPlan, file: Buff
   endWithBody(res, body);
 }
 
-/** The whole multipart body, from a file in memory. */
 function joinSections(sections: readonly Section[], tail: Buffer, file: Buffer): Buffer {
   const pieces = sections.flatMap(({ before, start, end }) => [
     before ?? Buffer.alloc(0),

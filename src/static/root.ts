@@ -10,7 +10,6 @@ import {
   type Dependency,
   type Files,
   type FolderName,
-  type LinkSettings,
   type NotFound,
   notFound,
   type PathStat,
@@ -20,20 +19,23 @@ import type { StaticSettings } from './options.ts';
 import { type FileVersion, fileVersionOf, sameVersion } from './version.ts';
 
 /** Checks the `dir` argument. The directory must exist when the middleware is created, unless `missing` is 'allow'. */
-export function resolveRoot(dir: unknown, { missing }: Pick<StaticSettings, 'missing'>): RootDirectory {
+export function resolveRoot(
+  dir: unknown,
+  { missing, followSymlinks }: Pick<StaticSettings, 'missing' | 'followSymlinks'>,
+): RootDirectory {
   if (!isPath(dir)) throw wrongArgument(STATIC_OPTIONS, 'dir', dir, 'a path or a file: URL');
   const path = resolve(typeof dir === 'string' ? dir : fileURLToPath(dir));
   const stats = statOf(path);
   if (stats?.isDirectory() === true) {
     if (containsProgram(path)) noteProgramFiles(path);
-    return new RootDirectory(path);
+    return new RootDirectory(path, followSymlinks);
   }
   if (stats === undefined && missing === 'allow') {
     writeLog(
       'warn',
       `staticFiles: ${path} does not exist. Requests get a 404 until it does (option "missing")`,
     );
-    return new RootDirectory(path);
+    return new RootDirectory(path, followSymlinks);
   }
   const problem =
     stats === undefined
@@ -57,7 +59,6 @@ function statOf(path: string): Stats | undefined {
   }
 }
 
-/** Whether the program of this process is below a directory. */
 function containsProgram(path: string): boolean {
   const folder = process.cwd();
   return withSeparator(folder).startsWith(withSeparator(path)) && existsSync(join(folder, 'package.json'));
@@ -86,13 +87,16 @@ const SYNC_STAT = { bigint: true, throwIfNoEntry: false } as const;
 /** The directory that a middleware serves. Its path may be a symbolic link that a deployment switches at any time. */
 export class RootDirectory implements Files {
   readonly path: string;
+  readonly followsLinks: boolean;
   /** The device of the directory if the kernel caches its inodes; undefined for other file systems, and if it was missing. */
   readonly localDevice: bigint | undefined;
   #realPath: string | undefined;
   #inode: bigint | undefined;
 
-  constructor(path: string) {
+  /** @param followsLinks - whether symbolic links may lead out of the directory */
+  constructor(path: string, followsLinks = false) {
     this.path = path;
+    this.followsLinks = followsLinks;
     this.localDevice = localDeviceOf(path);
   }
 
@@ -123,48 +127,44 @@ export class RootDirectory implements Files {
    * link that is switched between check and open is detected before the first byte is read. Returns undefined if the path
    * has changed and must be resolved again.
    */
-  async open(
-    path: string,
-    { dev }: FileVersion,
-    settings: LinkSettings,
-  ): Promise<OpenFile | NotFound | undefined> {
+  async open(path: string, { dev }: FileVersion): Promise<OpenFile | NotFound | undefined> {
     const file = await openLiteral(this, path, dev === this.localDevice);
     if (file !== undefined) return file;
-    const realPath = await resolveInsideRoot(this, path, settings);
+    const realPath = await resolveInsideRoot(this, path);
     return typeof realPath === 'string' ? openRealPath(realPath) : realPath;
   }
 
   /** Leaves out links that lead out of the root. A folder that is replaced meanwhile has no names. */
-  async names(folder: string, settings: LinkSettings): Promise<readonly FolderName[] | undefined> {
+  async names(folder: string): Promise<readonly FolderName[] | undefined> {
     try {
       const path = this.pathOf(folder.replace(/\/$/, ''));
-      const realPath = await this.#realFolder(path, settings);
+      const realPath = await this.#realFolder(path);
       if (realPath === undefined) return undefined;
       const names: FolderName[] = [];
       // One array of all entries would block the event loop while it is made.
       for await (const entry of await opendir(realPath, { bufferSize: ENTRIES_PER_READ })) {
         const { name } = entry;
         const isLink = entry.isSymbolicLink();
-        if (isLink && !(await leadsInside(this, join(path, name), settings))) continue;
+        if (isLink && !(await leadsInside(this, join(path, name)))) continue;
         const target = isLink ? await statOrUndefined(join(path, name)) : entry;
         if (target?.isFile()) names.push({ name, kind: 'file', isLink });
         else if (target?.isDirectory()) names.push({ name, kind: 'directory', isLink });
       }
-      return (await this.#realFolder(path, settings)) === realPath ? names : undefined;
+      return (await this.#realFolder(path)) === realPath ? names : undefined;
     } catch (error) {
       if (isNotFoundError(error)) return undefined;
       throw error;
     }
   }
 
-  async #realFolder(path: string, settings: LinkSettings): Promise<string | undefined> {
+  async #realFolder(path: string): Promise<string | undefined> {
     if (path === withSeparator(this.path)) return this.resolve();
-    const realPath = await resolveInsideRoot(this, path, settings);
+    const realPath = await resolveInsideRoot(this, path);
     return typeof realPath === 'string' ? realPath : undefined;
   }
 
-  async resolvesTo(path: string, realPath: string, settings: LinkSettings): Promise<boolean> {
-    return (await resolveInsideRoot(this, path, settings)) === realPath;
+  async resolvesTo(path: string, realPath: string): Promise<boolean> {
+    return (await resolveInsideRoot(this, path)) === realPath;
   }
 
   /** A stat of an inode that the kernel caches takes less of the event loop's time than an operation of the thread pool. */
@@ -177,10 +177,7 @@ export class RootDirectory implements Files {
   isUnchangedSync(dependencies: readonly Dependency[]): boolean {
     try {
       for (const { path, version } of dependencies) {
-        const stats = statSync(path, SYNC_STAT);
-        if (stats === undefined || version === undefined) {
-          if (stats !== version) return false;
-        } else if (!sameVersion(version, stats)) return false;
+        if (!isSame(version, statSync(path, SYNC_STAT))) return false;
       }
       return true;
     } catch {
@@ -193,10 +190,7 @@ export class RootDirectory implements Files {
   async isUnchanged(dependencies: readonly Dependency[]): Promise<boolean> {
     try {
       for (const { path, version } of dependencies) {
-        const current = await statOrUndefined(path);
-        if (version === undefined || current === undefined) {
-          if (version !== current) return false;
-        } else if (!sameVersion(version, current)) return false;
+        if (!isSame(version, await statOrUndefined(path))) return false;
       }
       return true;
     } catch (error) {
@@ -222,6 +216,10 @@ export class RootDirectory implements Files {
   }
 }
 
+/** Whether a path has the version that it had, or still none. */
+const isSame = (before: FileVersion | undefined, now: BigIntStats | undefined): boolean =>
+  before === undefined || now === undefined ? before === now : sameVersion(before, now);
+
 /**
  * Returns the path of a file below a directory, given as its URL path. Nothing is normalised: the parser of
  * request paths accepts only paths that stay below the directory. `separator` is that of the system, except in
@@ -237,8 +235,8 @@ export function withSeparator(directory: string, separator: string = sep): strin
   return directory.endsWith(separator) ? directory : directory + separator;
 }
 
-async function leadsInside(root: RootDirectory, path: string, settings: LinkSettings): Promise<boolean> {
-  const realPath = await resolveInsideRoot(root, path, settings).catch(() => undefined);
+async function leadsInside(root: RootDirectory, path: string): Promise<boolean> {
+  const realPath = await resolveInsideRoot(root, path).catch(() => undefined);
   return typeof realPath === 'string';
 }
 
@@ -302,17 +300,13 @@ async function isOpenAt(file: OpenFile, realPath: string, actual: string | undef
 }
 
 /** Returns the path without symbolic links, and refuses files outside the root and other spellings of a name. */
-async function resolveInsideRoot(
-  root: RootDirectory,
-  path: string,
-  settings: LinkSettings,
-): Promise<string | NotFound> {
+async function resolveInsideRoot(root: RootDirectory, path: string): Promise<string | NotFound> {
   // The links of the root are resolved once, so that both steps see the same deployment if the root is
   // switched.
   const realRoot = await root.resolve();
   const relative = root.relative(path);
   const realPath = await realpath(withSeparator(realRoot) + relative);
-  if (!settings.followSymlinks && !realPath.startsWith(withSeparator(realRoot))) {
+  if (!root.followsLinks && !realPath.startsWith(withSeparator(realRoot))) {
     return notFound('a symbolic link leads outside the root');
   }
   if (await isExactSpelling(realRoot, relative, realPath)) return realPath;
@@ -404,7 +398,6 @@ export function localDeviceOf(directory: string): bigint | undefined {
   }
 }
 
-/** Stats a path and follows symbolic links; undefined when there is no file that may be served. */
 function statOrUndefined(
   path: string,
   onNotFound?: (error: Error) => void,

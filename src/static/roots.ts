@@ -2,14 +2,16 @@ import { realpath, stat } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { LRUCache } from 'lru-cache';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
 import type { RootChooser } from '../../types/static.ts';
+import { packages } from '../diagnostics/packages.ts';
 import { toError } from '../http/reply.ts';
 import { optionError, wrongReturnValue } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
-import { caught, isString, isThenable, settle } from '../options/values.ts';
-import { createHandler, type Shared, type StaticHandler, sharedBy } from './handler.ts';
-import type { RootsSettings, StaticSettings } from './options.ts';
+import { caught, isString, settle } from '../options/values.ts';
+import { createHandler, type Shared, type StaticHandler } from './handler.ts';
+import type { StaticSettings } from './options.ts';
 import { isServedName } from './path.ts';
 import { isFinished, type NotServed, passThrough, type RequestTriple } from './request.ts';
 import { isNotFoundError, RootDirectory, resolveRoot, withSeparator } from './root.ts';
@@ -20,13 +22,14 @@ interface Folder {
   readonly handler: StaticHandler;
 }
 
-/** What the function has chosen. */
 type Choice =
   | Folder
   | { readonly kind: 'failed'; readonly error: unknown }
   | (NotServed & { readonly kind: 'none' });
 
-const NO_FOLDER: Choice = { kind: 'none', reason: 'the function has named no folder below roots.parent' };
+const NO_FOLDER: Choice = { kind: 'none', reason: 'the function has named no folder below the option roots' };
+// Folders whose files are cached at the same time.
+const MAX_OPEN = 100;
 
 /**
  * The folders that a function chooses for each request, each with a cache of its own below the limits of the middleware. The most
@@ -35,26 +38,34 @@ const NO_FOLDER: Choice = { kind: 'none', reason: 'the function has named no fol
 export class Roots implements StaticHandler {
   readonly #choose: RootChooser;
   readonly #parent: string;
-  readonly #max: number;
   readonly #settings: StaticSettings;
   readonly #shared: Shared;
-  /** By path, the least recently used one first. */
-  readonly #open = new Map<string, Folder>();
+  readonly #open: LRUCache<string, Folder>;
   #isClosed = false;
 
-  constructor(choose: RootChooser, settings: StaticSettings) {
-    if (settings.keep !== undefined)
+  constructor(choose: RootChooser, settings: StaticSettings, shared: Shared) {
+    const { keep, roots } = settings;
+    if (keep !== undefined)
       throw optionError(
         STATIC_OPTIONS,
         'option "keep" keeps the files of one directory, but a function chooses it; create a middleware for the directory',
       );
-    const { parent, max } = assertRoots(settings.roots);
+    if (roots === undefined)
+      throw optionError(
+        STATIC_OPTIONS,
+        'a function chooses the directory, which needs the option "roots"; set it to the directory that contains all of them',
+      );
     this.#choose = choose;
-    this.#parent = resolveRoot(parent, settings).path;
-    this.#max = max;
+    this.#parent = resolveRoot(roots, settings).path;
     // A folder may appear before its pages, and after the call.
     this.#settings = { ...settings, missing: 'allow' };
-    this.#shared = sharedBy(settings);
+    this.#shared = shared;
+    const { LRUCache: Folders } = packages.lruCache();
+    // Requests that a folder is answering continue.
+    this.#open = new Folders<string, Folder>({
+      max: MAX_OPEN,
+      dispose: ({ handler }: Folder) => handler.close(),
+    });
   }
 
   handle(req: ConnectRequest, res: ServerResponse, next: NextFunction): void {
@@ -63,20 +74,19 @@ export class Roots implements StaticHandler {
       () => settle(this.#choose(req), (given) => this.#folderAt(this.#pathOf(given))),
       (error) => ({ kind: 'failed', error }),
     );
-    if (isThenable(choice)) void choice.then((chosen) => this.#serve(request, chosen));
-    else this.#serve(request, choice);
+    void settle(choice, (chosen) => this.#serve(request, chosen));
   }
 
   close(): void {
     this.#isClosed = true;
-    for (const path of this.#open.keys()) this.#letGo(path);
+    this.#open.clear();
   }
 
   /** The path of a folder below the parent; undefined for any other place, whatever the name was made of. */
   #pathOf(given: unknown): string | undefined {
     if (given === undefined) return undefined;
     if (!isString(given) && !(given instanceof URL && given.protocol === 'file:'))
-      throw wrongReturnValue(STATIC_OPTIONS, 'dir', given, 'a path below roots.parent, or undefined');
+      throw wrongReturnValue(STATIC_OPTIONS, 'dir', given, 'a path below roots, or undefined');
     const path = resolve(this.#parent, isString(given) ? given : fileURLToPath(given));
     const above = withSeparator(this.#parent);
     if (!path.startsWith(above)) return undefined;
@@ -87,8 +97,8 @@ export class Roots implements StaticHandler {
   }
 
   #folderAt(path: string | undefined): MaybePromise<Choice> {
-    const known = path === undefined ? NO_FOLDER : this.#use(path);
-    return known ?? this.#openFolder(String(path));
+    if (path === undefined) return NO_FOLDER;
+    return this.#open.get(path) ?? this.#openFolder(path);
   }
 
   #serve(request: RequestTriple, choice: Choice): void {
@@ -104,25 +114,14 @@ export class Roots implements StaticHandler {
       });
   }
 
-  #use(path: string): Folder | undefined {
-    const folder = this.#open.get(path);
-    if (folder === undefined) return undefined;
-    this.#open.delete(path);
-    this.#open.set(path, folder);
-    return folder;
-  }
-
   async #openFolder(path: string): Promise<Choice> {
     if (!(await this.#isFolder(path)) || this.#isClosed) return NO_FOLDER;
     // Another request may have opened it meanwhile.
-    const opened = this.#use(path);
+    const opened = this.#open.get(path);
     if (opened !== undefined) return opened;
     for (const other of this.#open.keys()) void this.#letGoIfMissing(other);
-    for (const oldest of this.#open.keys()) {
-      if (this.#open.size < this.#max) break;
-      this.#letGo(oldest);
-    }
-    const handler = createHandler(new RootDirectory(path), this.#settings, this.#shared);
+    const root = new RootDirectory(path, this.#settings.followSymlinks);
+    const handler = createHandler(root, this.#settings, this.#shared);
     const folder = { kind: 'folder', path, handler } as const;
     this.#open.set(path, folder);
     return folder;
@@ -142,20 +141,6 @@ export class Roots implements StaticHandler {
 
   async #letGoIfMissing(path: string): Promise<void> {
     // A disk that cannot be read now is no reason to forget the folder.
-    if (!(await this.#isFolder(path).catch(() => true))) this.#letGo(path);
+    if (!(await this.#isFolder(path).catch(() => true))) this.#open.delete(path);
   }
-
-  /** Requests that the folder is answering continue. */
-  #letGo(path: string): void {
-    this.#open.get(path)?.handler.close();
-    this.#open.delete(path);
-  }
-}
-
-function assertRoots(roots: RootsSettings | undefined): RootsSettings {
-  if (roots !== undefined) return roots;
-  throw optionError(
-    STATIC_OPTIONS,
-    'a function chooses the directory, which needs the option "roots"; set roots: { parent } to the directory that contains all of them',
-  );
 }

@@ -17,7 +17,6 @@ type RuleAction =
   | { readonly kind: 'redirect'; readonly status: number; readonly to: string; readonly hasQuery: boolean }
   | { readonly kind: 'page'; readonly status: 200 | 404; readonly urlPath: string };
 
-/** A line of `_redirects`. */
 interface Redirect {
   readonly from: RegExp;
   /** The values that parameters of the query must have; `:name` captures one. */
@@ -108,9 +107,7 @@ export class Rules {
       if (found?.kind === 'file') {
         const size = Number(found.version.size);
         if (size > MAX_BYTES) throw new Error(`${path} is larger than ${MAX_BYTES} bytes`);
-        const bytes = await withOpen(this.#files, path, found.version, this.#settings, (file) =>
-          file.read(size),
-        );
+        const bytes = await withOpen(this.#files, path, found.version, (file) => file.read(size));
         isCertain &&= bytes !== undefined && !isRacilyClean(found.version, Date.now());
         text = bytes?.toString() ?? this.#texts[kind];
       }
@@ -143,7 +140,7 @@ export class Rules {
       // A part of the request may be in the path.
       const parsed = parseRequestPath(action.urlPath, this.#settings);
       const isServed =
-        'path' in parsed && (this.#settings.dotfiles === 'allow' || !hasDotSegment(parsed.path));
+        parsed.kind === 'path' && (this.#settings.dotfiles === 'allow' || !hasDotSegment(parsed.path));
       if (isServed && parsed.path !== urlPath) return { ...action, urlPath: parsed.path };
     }
     return undefined;

@@ -156,35 +156,46 @@ class SourceFile implements OpenedFile {
     const found = this.#found;
     this.#found = undefined;
     if (found !== undefined) return { ...found, nlink: 1n };
-    const stat = await this.#source.stat(this.realPath);
-    return stat === undefined || stat === 'directory' ? undefined : { ...versionOf(stat), nlink: 1n };
+    const stat = await this.#stat();
+    return stat && { ...versionOf(stat), nlink: 1n };
   }
 
-  read(size: number): Promise<Buffer | undefined> {
-    return readAll(this.#source, this.realPath, size);
+  async read(size: number): Promise<Buffer | undefined> {
+    if (size === 0) return Buffer.alloc(0);
+    const bytes = await this.#open(size);
+    if (types.isUint8Array(bytes))
+      return bytes.length === size ? Buffer.from(bytes.buffer, bytes.byteOffset, size) : undefined;
+    const body = Buffer.allocUnsafeSlow(size);
+    const isWhole = await readExactly(bytes, size, (chunk, position) => body.set(chunk, position));
+    return isWhole ? body : undefined;
   }
 
-  hash(size: number): Promise<string | undefined> {
-    return hashAll(this.#source, this.realPath, size);
+  async hash(size: number): Promise<string | undefined> {
+    const hash = createHash('sha1');
+    const isWhole = await readExactly(await this.#open(size), size, (chunk) => hash.update(chunk));
+    return isWhole ? etagFromDigest(size, hash) : undefined;
   }
 
-  chunks(): AsyncIterable<Uint8Array> & { stop(): Promise<void> } {
-    const { realPath } = this;
-    const source = this.#source;
-    const read = async function* (): AsyncGenerator<Uint8Array> {
-      const stat = await source.stat(realPath);
-      if (stat === undefined || stat === 'directory') return;
-      yield* chunksOf(await source.open(realPath, { start: 0, end: stat.size - 1 }));
-    };
-    return Object.assign(read(), { stop: async () => undefined });
+  async *chunks(): AsyncGenerator<Uint8Array, undefined> {
+    const stat = await this.#stat();
+    if (stat !== undefined) yield* chunksOf(await this.#open(stat.size));
+    return undefined;
   }
 
   async stats(): Promise<Stats> {
-    const stat = await this.#source.stat(this.realPath);
-    return statsOf(typeof stat === 'object' ? stat : { size: 0, version: '' });
+    return statsOf((await this.#stat()) ?? { size: 0, version: '' });
   }
 
   close(): void {}
+
+  async #stat(): Promise<SourceStat | undefined> {
+    const stat = await this.#source.stat(this.realPath);
+    return stat === 'directory' ? undefined : stat;
+  }
+
+  async #open(size: number): Promise<SourceBytes> {
+    return this.#source.open(this.realPath, { start: 0, end: size - 1 });
+  }
 }
 
 const REGULAR_FILE = 0o100_444;
@@ -283,38 +294,25 @@ async function verify(source: StaticSource, representation: StreamPlan['represen
   if (idOf(await source.stat(representation.path)) !== representation.version.id) throw new ChangedError();
 }
 
-/** Returns the bytes of a file; undefined if their number is not the expected one. */
-async function readAll(source: StaticSource, path: string, size: number): Promise<Buffer | undefined> {
-  if (size === 0) return Buffer.alloc(0);
-  const bytes = await source.open(path, { start: 0, end: size - 1 });
-  if (types.isUint8Array(bytes)) {
-    return bytes.length === size ? Buffer.from(bytes.buffer, bytes.byteOffset, size) : undefined;
-  }
-  const body = Buffer.allocUnsafeSlow(size);
-  let filled = 0;
+/** Whether a file has the expected number of bytes. Its stream may never end. */
+async function readExactly(
+  bytes: SourceBytes,
+  size: number,
+  use: (chunk: Uint8Array, position: number) => void,
+): Promise<boolean> {
+  let position = 0;
   for await (const chunk of chunksOf(bytes)) {
-    if (filled + chunk.length > size) return undefined;
-    body.set(chunk, filled);
-    filled += chunk.length;
+    if (position + chunk.length > size) return false;
+    use(chunk, position);
+    position += chunk.length;
   }
-  return filled === size ? body : undefined;
-}
-
-async function hashAll(source: StaticSource, path: string, size: number): Promise<string | undefined> {
-  const hash = createHash('sha1');
-  let length = 0;
-  for await (const chunk of chunksOf(await source.open(path, { start: 0, end: size - 1 }))) {
-    hash.update(chunk);
-    length += chunk.length;
-    // The stream may never end.
-    if (length > size) return undefined;
-  }
-  return length === size ? etagFromDigest(size, hash) : undefined;
+  return position === size;
 }
 
 /**
  * Iterates over bytes, whether they are in one piece or a stream. Large chunks are split: they would fill the memory
- * of an HTTP/2 session. Empty ones are left out, so that a response begins with bytes. Text is not converted to bytes: its length is not the number of its bytes.
+ * of an HTTP/2 session. Empty ones are left out, so that a response begins with bytes. Text is not converted to bytes: its
+ * length is not the number of its bytes.
  */
 async function* chunksOf(bytes: SourceBytes): AsyncGenerator<Uint8Array> {
   for await (const chunk of types.isUint8Array(bytes) ? [bytes] : bytes) {

@@ -51,7 +51,7 @@ export async function* walkFiles(
   depth = 0,
 ): AsyncGenerator<TreeEntry> {
   const folders: string[] = [];
-  const names = (await files.names(folder, settings)) ?? [];
+  const names = (await files.names(folder)) ?? [];
   const reachable = names.filter(({ name }) => isReachable(folder, name, settings));
   for (const entry of await statNames(files, folder, reachable)) {
     if (entry.kind === 'file') yield entry;

@@ -13,7 +13,6 @@ import { isPermissionError } from './root.ts';
 export interface Variant {
   /** The path below the root. */
   readonly path: string;
-  /** The media type without parameters. */
   readonly type: string;
 }
 
@@ -49,20 +48,17 @@ export async function findVariants(
         break;
       }
       if (!mayBeServed(path, settings)) continue;
-      const dependency = { path: files.pathOf(path), version: (await fileAt(files, path))?.version };
+      const found = await files.stat(files.pathOf(path));
+      const version = found?.kind === 'file' ? found.version : undefined;
+      const dependency = { path: files.pathOf(path), version };
       dependencies.push(dependency);
-      if (!(await isServed(files, dependency, settings))) continue;
+      if (!(await isServed(files, dependency))) continue;
       variants.push({ path, type: essenceOf(mediaTypeOf(path)) });
       break;
     }
   }
   const hasOthers = variants.some(({ path }) => path !== filePath);
   return { variants: hasOthers ? variants : undefined, dependencies };
-}
-
-async function fileAt(files: Files, path: string): ReturnType<Files['stat']> {
-  const found = await files.stat(files.pathOf(path));
-  return found?.kind === 'file' ? found : undefined;
 }
 
 /** The rules of a request path hold for a path that is derived from one. */
@@ -72,14 +68,10 @@ function mayBeServed(path: string, settings: StaticSettings): boolean {
 }
 
 /** Whether a file can be opened, and is not outside the root. */
-export async function isServed(
-  files: Files,
-  { path, version }: Dependency,
-  settings: StaticSettings,
-): Promise<boolean> {
+export async function isServed(files: Files, { path, version }: Dependency): Promise<boolean> {
   if (version === undefined) return false;
   try {
-    return (await withOpen(files, path, version, settings, async () => true)) === true;
+    return (await withOpen(files, path, version, async () => true)) === true;
   } catch (error) {
     if (isPermissionError(error)) return false;
     throw error;

@@ -38,7 +38,6 @@ const PAGES_OF_OWNERS: Record<string, string> = {
   SignedOptions: 'user-files',
   SignUrlOptions: 'user-files',
   KeepOptions: 'earlier-builds',
-  RootsOptions: 'static-sites',
   VariantsOptions: 'static-sites',
   StaticRulesOptions: 'static-rules',
   PagePolicyOptions: 'pages',

@@ -21,7 +21,7 @@ export const QUESTIONS: readonly (readonly [words: string, address: string])[] =
   ['runtime config environment variables', 'pages#configure-a-build-when-it-starts'],
   ['old chunks after deployment', 'deployments|earlier-builds'],
   ['ChunkLoadError', 'deployments|earlier-builds'],
-  ['signed url', 'user-files#links-that-end'],
+  ['signed url', 'user-files#links-that-expire'],
   ['webp avif', 'variants'],
   ['CDN', 'static-cdn'],
   ['video seeking', 'static-video'],

@@ -7,7 +7,6 @@ import {
   FileCache,
   MemoryBudget,
 } from '../../src/static/cache.ts';
-import { resolveStaticOptions } from '../../src/static/options.ts';
 import { parseRequestPath } from '../../src/static/path.ts';
 import { memoryInUse } from '../heap.ts';
 import { loadedFile } from './loaded-file.ts';
@@ -32,7 +31,6 @@ function createCache({ maxBytes = MIB }: Limits = {}) {
   return { budget, cache, add };
 }
 
-const settings = resolveStaticOptions({});
 const bodyOf = (entry: CacheEntry): Buffer | undefined => entry.file?.uncompressed.body;
 const names = (count: number, prefix = ''): string[] =>
   Array.from({ length: count }, (_, i) => `/${prefix}${i}`);
@@ -51,11 +49,11 @@ describe('the memory budget', () => {
     const entry = add('/new', loadedFile(20 * KIB));
     expect(bodyOf(entry)).toBeUndefined();
     for (let uses = 1; uses <= 4; uses++) {
-      cache.wantBodies(entry, settings);
+      cache.wantBodies(entry);
       expect(entry.wantsBodies).toBe(false);
       cache.use(entry);
     }
-    cache.wantBodies(entry, settings);
+    cache.wantBodies(entry);
     expect(entry.wantsBodies).toBe(true);
     cache.set(entry, loadedFile(20 * KIB));
     expect(bodyOf(entry)).toHaveLength(20 * KIB);
@@ -102,11 +100,11 @@ describe('the memory budget', () => {
     const { add, cache } = createCache();
     const entry = add('/large', loadedFile(500 * KIB, { isInMemory: false }));
     for (let uses = 1; uses < 8; uses++) {
-      cache.wantBodies(entry, settings);
+      cache.wantBodies(entry);
       expect([entry.wantsBodies, entry.bodyBytes]).toEqual([false, 0]);
       cache.use(entry);
     }
-    cache.wantBodies(entry, settings);
+    cache.wantBodies(entry);
     expect(entry.wantsBodies).toBe(true);
     expect(entry.bodyBytes).toBeGreaterThanOrEqual(500 * KIB);
   });
@@ -114,10 +112,10 @@ describe('the memory budget', () => {
   it('the reserved memory is returned when a large body could not be read or the file was replaced', () => {
     const { add, cache } = createCache();
     const entry = add('/large', loadedFile(500 * KIB, { isInMemory: false }), 8);
-    cache.wantBodies(entry, settings);
+    cache.wantBodies(entry);
     cache.set(entry, loadedFile(500 * KIB, { isInMemory: false }));
     expect([entry.wantsBodies, entry.bodyBytes]).toEqual([false, 0]);
-    cache.wantBodies(entry, settings);
+    cache.wantBodies(entry);
     cache.invalidate(entry);
     expect([entry.wantsBodies, entry.bodyBytes]).toEqual([false, 0]);
   });
@@ -170,7 +168,7 @@ describe('the memory budget', () => {
         const dice = random(10);
         if (file === undefined || dice === 0) cache.set(entry, loadedFile(random(200 * KIB)));
         else if (dice === 1) cache.evict(entry);
-        else if (file.uncompressed.body === undefined) cache.wantBodies(entry, settings);
+        else if (file.uncompressed.body === undefined) cache.wantBodies(entry);
         if (step % 500 !== 0) continue;
         const entries = all.flatMap((name) => cache.get(name) ?? []);
         const bytes = entries.reduce((sum, one) => sum + (bodyOf(one)?.length ?? 0), 0);
@@ -189,5 +187,5 @@ it('the path of a cached file does not keep the query of its first request in me
   const before = memoryInUse().heapUsed;
   for (let i = 0; i < 1000; i++) paths.push(parseRequestPath(target(i), { rejectWindowsNames: false }));
   expect(memoryInUse().heapUsed - before).toBeLessThan(2_000_000);
-  expect(paths[999]).toEqual({ path: '/assets/a-file-with-a-name-999.js' });
+  expect(paths[999]).toEqual({ kind: 'path', path: '/assets/a-file-with-a-name-999.js' });
 });

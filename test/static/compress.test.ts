@@ -33,7 +33,7 @@ const decode: Record<string, (bytes: Buffer) => Buffer> = {
 };
 
 function serve(options: StaticFilesOptions = {}, folder = root): Promise<number> {
-  return listen(bare(staticFiles(folder, { compress: { cpuShare: 1 }, ...options })));
+  return listen(bare(staticFiles(folder, { compress: true, ...options })));
 }
 
 type Headers = Record<string, string>;
@@ -155,7 +155,7 @@ describe('the compress option', () => {
     ['*', 'br'],
     ['br;q=0, *', 'gzip'],
   ])('staticFiles selects the coding for Accept-Encoding %s: %s', async (accepted, coding) => {
-    const port = await serve({ compress: { cpuShare: 1, codings: ['br', 'gzip'] } });
+    const port = await serve({ compress: { codings: ['br', 'gzip'] } });
     expect((await untilCoded(port, '/data.json', accepted)).headers['content-encoding']).toBe(coding);
   });
 
@@ -303,7 +303,7 @@ describe('the compress option', () => {
     const folder = makeFolder(
       Object.fromEntries(Array.from({ length: 8 }, (_, i) => [`${i}.txt`, randomText(6000, i)])),
     );
-    const port = await serve({ compress: { cpuShare: 1, maxBytes: 12_000 } }, folder);
+    const port = await serve({ compress: { maxBytes: 12_000 } }, folder);
     const first = await untilCoded(port, '/0.txt', 'br');
     for (let i = 1; i < 8; i++) await get(port, `/${i}.txt`, { 'Accept-Encoding': 'br' });
     await new Promise((done) => setTimeout(done, 300));

@@ -140,8 +140,8 @@ describe('compressed copies after a deployment', () => {
     { etag: 'stat' },
     { etag: false },
     { etag: 'stat', cache: false },
-    { etag: false, cache: { maxFileBytes: 1000 } },
-    { etag: false, cache: { maxBytes: 100_000, maxFileBytes: 100_000_000 } },
+    { etag: false, cache: { maxBytes: 1000 } },
+    { etag: false, cache: { maxBytes: 100_000 } },
   ])('with %j, which hashes no file for its ETag', (options) => {
     const contents = [source, longSource.subarray(0, 300_000), longSource] as const;
 

@@ -84,8 +84,6 @@ const OPTIONS: StaticFilesOptions[] = [
   { dotfiles: 'deny' },
   { dotfiles: 'ignore' },
   { etag: false },
-  { lastModified: false },
-  { lastModified: true },
   { fallthrough: true },
   { index: false },
   { index: [] },

@@ -32,6 +32,12 @@ export function bare(middleware: Middleware): RequestListener {
     });
 }
 
+/** Requests a large file until its body is in memory. */
+export async function requestOften(middleware: Middleware, path: string): Promise<void> {
+  const port = await listen(bare(middleware));
+  for (let i = 0; i < 10; i++) await get(port, path);
+}
+
 export interface TestResponse {
   status: number;
   headers: IncomingHttpHeaders;

@@ -32,7 +32,7 @@ describe('freshness', () => {
     const ports = [
       await listen(bare(staticFiles(one))),
       await listen(bare(staticFiles(two))),
-      await listen(bare(staticFiles(two, { cache: { maxFileBytes: 1 } }))),
+      await listen(bare(staticFiles(two, { cache: { maxBytes: 1 } }))),
     ];
     for (const path of ['/a.txt', '/large.bin']) {
       const tags = new Set<unknown>();

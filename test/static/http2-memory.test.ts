@@ -8,7 +8,7 @@ import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import type { Middleware } from '../../types/connect.ts';
 import { listen } from '../kit.ts';
-import { bare, makeFolder } from './fixture.ts';
+import { bare, makeFolder, requestOften } from './fixture.ts';
 
 const large = Buffer.from(Array.from({ length: 3_000_000 }, (_, index) => (index * 31) % 251));
 const files = { 'large.bin': large, 'small.txt': 'small' };
@@ -43,10 +43,12 @@ async function bodyOf(stream: ClientHttp2Stream): Promise<Buffer> {
 const DOWNLOADS = 30;
 
 describe.each<[string, Middleware]>([
-  ['files in memory', staticFiles(root, { cache: { maxFileBytes: 8 << 20 } })],
+  ['files in memory', staticFiles(root)],
   ['files on disk', staticFiles(root, { cache: false })],
   ['a source', staticFiles(memoryFiles(files), { cache: false })],
 ])('staticFiles with %s over HTTP/2', (_name, serve) => {
+  beforeAll(() => requestOften(serve, '/large.bin'));
+
   it.each([
     ['node:http2', () => createServer(bare(serve) as never)],
     ['createServer', () => createEspalierServer(express().use(serve), { http2: true })],

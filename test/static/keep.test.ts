@@ -277,7 +277,7 @@ describe('keep', () => {
       return open(path, ...rest);
     });
     try {
-      const cache = { maxFileBytes: 2 * size, maxBytes: 3 * size };
+      const cache = { maxBytes: 3 * size };
       const { port, kept } = await site({}, { cache }, folder);
       const before = memoryInUse().arrayBuffers;
       for (const name of names) await get(port, `/${name}`);

@@ -43,7 +43,7 @@ describe('espalier/static', () => {
   it('espalier/static loads no source file of the other middleware', () => {
     const loaded = [...loadedBy(resolve(root, 'middleware/static.ts'))];
     const unrelated = loaded.filter((name) =>
-      /\/src\/(?!static|http|options|logging|diagnostics)/.test(name),
+      /\/src\/(?!static|pages|signed|http|options|logging|diagnostics)/.test(name),
     );
     expect(unrelated).toEqual([]);
   });

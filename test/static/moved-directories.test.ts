@@ -66,7 +66,7 @@ describe('the path of a cached file', () => {
     const context: CheckContext = {
       cache: new FileCache(budgetFor({ maxBytes: 1 << 20 })),
       load: (urlPath, options) => loadFile(root, urlPath, settings, options),
-      stillResolves: (file) => stillResolves(root, file, settings),
+      stillResolves: (file) => stillResolves(root, file),
       files: root,
       maxRunning: 16,
       breaker: new CircuitBreaker(() => 0),

@@ -590,10 +590,14 @@ eachExpress((express) => {
       next();
       res.end('first');
     });
-    app.use(staticFiles(root));
+    const files = staticFiles(root);
+    app.use(files);
     const port = await listen(app);
     expect((await get(port, '/a.txt')).text).toBe('first');
     expect((await get(port, '/big.txt')).text).toBe('first');
     expect((await get(port, '/none')).text).toBe('first');
+    // Waits for the loads, which nobody waits for above: they must not outlive the test.
+    const other = await listen(bare(files));
+    for (const path of ['/a.txt', '/big.txt', '/none']) await get(other, path);
   });
 });

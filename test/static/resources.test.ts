@@ -14,7 +14,7 @@ import { bare, bytesRead, get, listen, makeFolder } from './fixture.ts';
 
 const { NGHTTP2_CANCEL } = constants;
 // Large files are always streamed, however often they are requested.
-const STREAMED = { cache: { maxFileBytes: 256 * 1024 } };
+const STREAMED = { cache: { maxBytes: '1mb' } };
 const folder = makeFolder({
   'a.txt': '0123456789',
   'b.txt': 'not requested before',

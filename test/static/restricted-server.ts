@@ -7,7 +7,7 @@ const serve = staticFiles(process.argv[2] as string, {
   fallthrough: false,
   precompressed: true,
   symlinks: process.argv[3] === 'follow' ? 'follow' : 'inside',
-  cache: { maxFileBytes: 256 * 1024 },
+  cache: { maxBytes: '1mb' },
 });
 const server = createServer((req, res) =>
   serve(req, res, (error) => {

@@ -23,16 +23,15 @@ const byHost: RootChooser = ({ headers }) => String(headers.host).split('.previe
 
 async function start(
   choose: RootChooser = byHost,
-  options: Omit<StaticFilesOptions, 'roots'> & { max?: number } = {},
+  options: Omit<StaticFilesOptions, 'roots'> = {},
 ): Promise<{
   port: number;
   parent: string;
   close: () => void;
   ask: (host: string, path?: string) => Promise<string>;
 }> {
-  const { max, ...others } = options;
   const parent = join(makeFolder(FILES), 'previews');
-  const files = staticFiles(choose, { html: true, ...others, roots: { parent, max } });
+  const files = staticFiles(choose, { html: true, ...options, roots: parent });
   const port = await listen(bare(files));
   const ask = async (host: string, path = '/'): Promise<string> => (await get(port, path, { host })).text;
   return { port, parent, close: () => files.close(), ask };
@@ -87,11 +86,11 @@ describe('staticFiles with a function', () => {
   ])('the name %j of a request reaches no file', async (name) => {
     const { parent } = await start();
     symlinkSync(join(parent, '../secret'), join(parent, 'out'));
-    const files = staticFiles(() => name, { html: true, roots: { parent } });
+    const files = staticFiles(() => name, { html: true, roots: parent });
     expect((await get(await listen(bare(files)), '/')).text).toBe('passed on');
     for (const made of [join(parent, name), `${parent}/${name}`]) {
       if (/^(?:pr-1)?$/.test(made.slice(parent.length + 1).replace(/\/$/, ''))) continue;
-      const joined = staticFiles(() => made, { html: true, roots: { parent } });
+      const joined = staticFiles(() => made, { html: true, roots: parent });
       expect((await get(await listen(bare(joined)), '/')).text).toBe('passed on');
     }
   });
@@ -139,24 +138,26 @@ describe('staticFiles with a function', () => {
     expect(response.text).toMatch(text);
   });
 
-  it('at most roots.max folders stay open, the most recently used ones', async () => {
-    const { ask, parent } = await start(byHost, { max: 2, cache: { maxBytes: '10mb' } });
-    for (let n = 1; n <= 6; n++) put(join(parent, `pr-${n}/index.html`), `pr ${n}`);
-    for (let round = 0; round < 3; round++)
-      for (let n = 1; n <= 6; n++) expect(await ask(`pr-${n}.preview.example`)).toBe(`pr ${n}`);
+  it('at most 100 folders stay open, the most recently used ones', async () => {
+    const before = readProcessStats().files.entries;
+    const { ask, parent } = await start(byHost, { cache: { maxBytes: '10mb' } });
+    for (let n = 1; n <= 103; n++) put(join(parent, `pr-${n}/index.html`), `pr ${n}`);
+    for (let round = 0; round < 2; round++)
+      for (let n = 1; n <= 103; n++) expect(await ask(`pr-${n}.preview.example`)).toBe(`pr ${n}`);
+    expect(readProcessStats().files.entries - before).toBe(100);
   });
 
   it('two middlewares on one parent keep the memory of their limit, and close() returns it', async () => {
     const before = readProcessStats().files.entries;
-    const { ask, parent, close } = await start(byHost, { max: 3, cache: { maxBytes: '20mb' } });
+    const { ask, parent, close } = await start(byHost, { cache: { maxBytes: '20mb' } });
     for (let n = 1; n <= 5; n++) {
       put(join(parent, `pr-${n}/index.html`), `pr ${n}`);
       await ask(`pr-${n}.preview.example`);
     }
-    expect(readProcessStats().files.entries - before).toBe(3);
+    expect(readProcessStats().files.entries - before).toBe(5);
     rmSync(join(parent, 'pr-5'), { recursive: true });
     await ask('pr-5.preview.example');
-    await until(() => readProcessStats().files.entries - before === 2);
+    await until(() => readProcessStats().files.entries - before === 4);
     close();
     expect(readProcessStats().files.entries).toBe(before);
     expect(await ask('pr-4.preview.example')).toBe('passed on');
@@ -172,7 +173,7 @@ describe('staticFiles with a function', () => {
   });
 
   it('no descriptor stays open after folders have changed during downloads', async () => {
-    const { port, parent, close } = await start(byHost, { max: 1, cache: false });
+    const { port, parent, close } = await start(byHost, { cache: false });
     for (let i = 0; i < 5; i++) {
       const downloads = [1, 2, 1, 2].map((n) => get(port, '/big.bin', { host: `pr-${n}.preview.example` }));
       rmSync(join(parent, 'pr-2'), { recursive: true, force: true });
@@ -189,7 +190,7 @@ describe('staticFiles with a function', () => {
     const app = express();
     app.use(
       '/sites',
-      staticFiles((request: Request) => request.hostname, { html: true, roots: { parent } }),
+      staticFiles((request: Request) => request.hostname, { html: true, roots: parent }),
     );
     const port = await listen(app);
     expect((await get(port, '/sites/docs', { host: 'a' })).headers.location).toBe('./docs/');

@@ -19,7 +19,7 @@ const ROOTS = [
 /** The path of the file that Windows would open for a request, or why the request is refused. */
 function fileOf(root: string, target: string): { file: string } | { refusal: string } {
   const parsed = parseRequestPath(target, { rejectWindowsNames: true });
-  if ('refusal' in parsed) return { refusal: parsed.refusal.reason };
+  if (parsed.kind === 'refused') return { refusal: parsed.reason };
   return { file: joinUrlPath(root, parsed.path, win32.sep) };
 }
 

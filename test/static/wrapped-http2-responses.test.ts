@@ -9,7 +9,7 @@ import { createServer } from '../../middleware/server.ts';
 import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import { eachExpress } from '../express.ts';
-import { get, listen, makeFolder } from './fixture.ts';
+import { get, listen, makeFolder, requestOften } from './fixture.ts';
 
 const large = Buffer.from('a line of text that repeats\n'.repeat(100_000));
 const files = { 'large.txt': large, 'medium.txt': large.subarray(0, 200_000), 'small.txt': 'small' };
@@ -72,7 +72,7 @@ eachExpress((express) => {
 
 describe.each([
   ['from disk', () => staticFiles(root, { cache: false })],
-  ['from memory', () => staticFiles(root, { cache: { maxFileBytes: 8 << 20 } })],
+  ['from memory', () => staticFiles(root)],
   ['of a source', () => staticFiles(memoryFiles(files), { cache: false })],
 ])('a response %s whose method end was replaced', (_name, make) => {
   it.each(Object.keys(files))(
@@ -84,6 +84,7 @@ describe.each([
       });
       const failure = new Error('a logger has failed');
       const serve = make();
+      await requestOften(serve, `/${name}`);
       const handler = (req: Parameters<typeof serve>[0], res: ServerResponse): void => {
         res.end = () => {
           throw failure;

@@ -49,7 +49,7 @@ const SYNONYMS: readonly (readonly [pattern: RegExp, words: string])[] = [
   [/\b(?:csp|content.security.policy)\b/gi, 'html pages policy'],
   [/\b(?:sri|subresource integrity)\b/gi, 'refuse scripts changed'],
   [/\b(?:chunks?|chunkloaderror)\b/gi, 'earlier builds'],
-  [/\b(?:signed|expiring|presigned) (?:urls?|links?)\b/gi, 'links that end'],
+  [/\b(?:signed|expiring|presigned) (?:urls?|links?)\b/gi, 'links that expire'],
   [/\b(?:i18n|locales?)\b/gi, 'languages'],
   [/\b(?:vhosts?|virtual hosts?|multi-?tenan\w*)\b/gi, 'several sites'],
   [/\b(?:multer|busboy|formidable)\b/gi, 'files from forms'],

@@ -12,10 +12,11 @@ import {
   unchecked,
   wrongArgument,
 } from '../options/rules.ts';
+import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { secretsOf } from '../options/secrets.ts';
 import { isString } from '../options/values.ts';
-import { parseRequestPath, requestedPath } from './path.ts';
-import { removeFileHeaders } from './request.ts';
+import { parseRequestPath, requestedPath } from '../static/path.ts';
+import { removeFileHeaders } from '../static/request.ts';
 
 // The signature covers the method, the time of the expiry, the address, and the decoded path that the client asks for: every
 // percent-encoding of a path is the same path, and the same path below another mount is another one.
@@ -57,7 +58,7 @@ export function signUrl(path: string, given: SignUrlOptions): string {
         .join('/')
     : '';
   const parsed = parseRequestPath(url, { rejectWindowsNames: false });
-  if ('refusal' in parsed)
+  if (parsed.kind === 'refused')
     throw wrongArgument(
       SCOPE,
       'path',
@@ -81,17 +82,14 @@ export function signUrl(path: string, given: SignUrlOptions): string {
 const toText = (segment: string): string => Buffer.from(segment).toString();
 
 /** The option `signed` after checks. */
-export interface SignedSettings {
+interface SignedSettings {
   readonly keys: readonly KeyObject[];
 }
 
-/** Checks the option `signed`. */
-export function resolveSigned(
-  scope: OptionScope,
-  given: SignedOptions | undefined,
-): SignedSettings | undefined {
+/** Checks the option `signed` of `staticFiles`. */
+export function resolveSigned(given: SignedOptions | undefined): SignedSettings | undefined {
   if (given === undefined) return undefined;
-  const within = { ...scope, page: SCOPE.page, within: 'signed' };
+  const within = { ...STATIC_OPTIONS, page: SCOPE.page, within: 'signed' };
   const { keys } = resolveOptions<{ keys: unknown }>(within, given, { keys: unchecked });
   return { keys: keysOf(within, 'signed.keys', keys) };
 }
@@ -120,9 +118,7 @@ export function checkLink(req: ConnectRequest, res: ServerResponse, { keys }: Si
 }
 
 function linkOf({ url = '', originalUrl = url }: ConnectRequest): { expires: string; signature: Buffer } {
-  const query = new URLSearchParams(
-    originalUrl.includes('?') ? originalUrl.slice(originalUrl.indexOf('?')) : '',
-  );
+  const query = new URLSearchParams(/\?.*/s.exec(originalUrl)?.[0]);
   const expires = query.get('expires') ?? '';
   return {
     expires: /^\d{1,12}$/.test(expires) ? expires : '',
@@ -143,13 +139,9 @@ export function limitLifetime(
   cacheControl: string | undefined,
 ): void {
   const value = String(res.getHeader('Cache-Control') ?? cacheControl ?? 'max-age=0');
-  removeLifetimeOfCaches(res);
+  for (const name of ['Expires', 'CDN-Cache-Control', 'Surrogate-Control']) res.removeHeader(name);
   if (/\bno-(?:store|cache)\b/i.test(value)) return;
   const given = Number(/\bmax-age="?(\d+)/i.exec(value)?.[1] ?? 0);
   const left = Math.max(0, Number(linkOf(req).expires) - seconds());
   res.setHeader('Cache-Control', `private, max-age=${Math.min(given, left)}, must-revalidate`);
-}
-
-function removeLifetimeOfCaches(res: ServerResponse): void {
-  for (const name of ['Expires', 'CDN-Cache-Control', 'Surrogate-Control']) res.removeHeader(name);
 }

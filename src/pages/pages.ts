@@ -1,27 +1,26 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import nodeModule from 'node:module';
 import { posix } from 'node:path';
-import { finished } from 'node:stream/promises';
-import type { RewritingStream } from 'parse5-html-rewriting-stream';
-import { codeOf, type Headers, removeLifetime, writeReply } from '../http/reply.ts';
+import type { PagesOptions } from '../../types/static.ts';
+import { type Headers, removeLifetime, writeReply } from '../http/reply.ts';
 import { decodePart } from '../http/routing.ts';
-import { assertSync, optionError, wrongReturnValue } from '../options/rules.ts';
-import { STATIC_OPTIONS } from '../options/scopes.ts';
+import { assertSync, wrongReturnValue } from '../options/rules.ts';
 import { isString } from '../options/values.ts';
-import { isImmutable } from './cache-control.ts';
-import { type Dependency, type Files, withOpen } from './files.ts';
-import { etagOfBytes } from './hash.ts';
-import { mediaTypeOf } from './media-types.ts';
-import { PAGES_SCOPE, type PageSettings, type StaticSettings } from './options.ts';
-import { segmentOf } from './path.ts';
+import { isImmutable } from '../static/cache-control.ts';
+import type { Capabilities, PageAdditions, PageMaker, RenderedPage } from '../static/capabilities.ts';
+import { type Dependency, type Files, withOpen } from '../static/files.ts';
+import { etagOfBytes } from '../static/hash.ts';
+import { mediaTypeOf } from '../static/media-types.ts';
+import type { StaticSettings } from '../static/options.ts';
+import { segmentOf } from '../static/path.ts';
+import type { HeaderList, Representation } from '../static/representation.ts';
+import { type FileRequest, warnOfSystem as warn } from '../static/request.ts';
+import { walkFiles } from '../static/tree.ts';
+import { type FileVersion, versionId } from '../static/version.ts';
+import { createPageReader, hashOf, importsIn, MAX_IMPORT, type Parsed } from './html-reader.ts';
+import { PAGES_SCOPE, type PageSettings, resolvePagesOptions } from './options.ts';
 import { extendPolicy, type InlineSources, refusesAttributes } from './policy.ts';
-import type { HeaderList, Representation } from './representation.ts';
-import { type FileRequest, warnOfSystem as warn } from './request.ts';
-import { walkFiles } from './tree.ts';
-import { type FileVersion, versionId } from './version.ts';
 
-const PACKAGE = 'parse5-html-rewriting-stream';
 const CONFIG_ID = 'app-config';
 const MAX_PAGE_BYTES = 8 << 20;
 // Pages whose structure is kept, and pages that are checked at start.
@@ -32,17 +31,6 @@ const MAX_MODULES = 1000;
 /** The origin of this server in the URLs of its pages. */
 const OWN = 'http://own.invalid';
 const POLICY_HEADERS = ['Content-Security-Policy', 'Content-Security-Policy-Report-Only'] as const;
-
-/** A page with its additions: a representation of its own. */
-export interface RenderedPage {
-  readonly body: Buffer;
-  /** Identifies the bytes and the headers. */
-  readonly etag: string;
-  readonly headers: HeaderList;
-  /** Scripts and styles whose hashes the page contains, unless their names say that they never change. */
-  readonly dependencies: readonly Dependency[];
-  readonly page: Page;
-}
 
 /** A script or style, and what it imports by relative URLs. */
 interface HashedAsset {
@@ -57,14 +45,19 @@ interface Edit {
   readonly text: string;
 }
 
+/** Checks the option `pages`. The function creates the pages of a directory or source. */
+export function resolvePages(given: PagesOptions | undefined): Capabilities['createPages'] {
+  const settings = resolvePagesOptions(given);
+  return settings && ((files, statics) => new Pages(settings, files, statics));
+}
+
 /** The option `pages`: what is added to the HTML files of one middleware. */
-export class Pages {
-  /** The path of the mount. Undefined until the first request. */
+class Pages implements PageMaker {
   mount: string | undefined;
   readonly settings: PageSettings;
   readonly #files: Files;
   readonly #static: StaticSettings;
-  readonly #Parser: ParserClass;
+  readonly #parsePage = createPageReader(CONFIG_ID);
   readonly #parsed = new Map<string, { readonly id: string; readonly page: Promise<Parsed> }>();
   readonly #assets = new Map<string, HashedAsset>();
   /** Stands for the nonce in the text of a page. */
@@ -74,7 +67,6 @@ export class Pages {
     this.settings = settings;
     this.#files = files;
     this.#static = statics;
-    this.#Parser = loadParser();
     if (settings.csp !== undefined || settings.integrity) this.#checkAll().catch(() => undefined);
   }
 
@@ -82,10 +74,6 @@ export class Pages {
     return mediaTypeOf(path).startsWith('text/html');
   }
 
-  /**
-   * @param filePath - the path below the root
-   * @param urlPath - what its URLs are relative to
-   */
   async render(filePath: string, bytes: Buffer, urlPath: string = filePath): Promise<RenderedPage> {
     const text = bytes.toString('utf8');
     const config = this.#configText();
@@ -117,10 +105,10 @@ export class Pages {
     if (nonce !== '') for (const place of parsed.nonces) edits.push({ ...place, text: nonce });
     const body = Buffer.from(apply(text, edits));
     const sources = { scripts, external: [...new Set(external)], styles: parsed.styles };
-    const page = new Page(this, filePath, config, sources);
+    const additions = new Additions(this, filePath, config, sources);
     const headers = this.headersFor(sources);
     const etag = await etagOfBytes(Buffer.concat([body, Buffer.from(headers.join('\n'))]));
-    return { body, etag, headers, dependencies, page };
+    return { body, etag, headers, dependencies, additions };
   }
 
   /** The headers of a response for which no other code has set a policy. */
@@ -160,7 +148,7 @@ export class Pages {
     if (/^(?:\xff\xfe|\xfe\xff)/.test(bytes.toString('latin1', 0, 2)))
       throw unfit(filePath, 'encoded as UTF-16');
     if (this.#parsed.size >= MAX_PARSED) this.#parsed.clear();
-    const page = parsePage(this.#Parser, text, CONFIG_ID);
+    const page = this.#parsePage(text);
     this.#parsed.set(filePath, { id, page });
     const parsed = await page;
     for (const problem of this.#problemsOf(filePath, parsed)) warn(new Error(`${filePath}: ${problem}`));
@@ -205,7 +193,7 @@ export class Pages {
     const found = await this.#files.stat(path);
     if (found?.kind !== 'file' || found.version.size > MAX_PAGE_BYTES) return undefined;
     const size = Number(found.version.size);
-    return withOpen(this.#files, path, found.version, this.#static, (file) => file.read(size));
+    return withOpen(this.#files, path, found.version, (file) => file.read(size));
   }
 
   /** Adds `integrity` to the tags of own scripts and styles. Returns the hashes of the scripts as sources of a policy. */
@@ -256,7 +244,7 @@ export class Pages {
       if (below === undefined) continue;
       const at = this.#files.pathOf(below);
       dependencies.push({ path: at, version: (await this.#files.stat(at))?.version });
-      for (const { name } of (await this.#files.names(below, this.#static)) ?? [])
+      for (const { name } of (await this.#files.names(below)) ?? [])
         if (isModuleName(name)) urls.add(folder + encodeName(name));
     }
     // Also visits what is added meanwhile.
@@ -315,31 +303,25 @@ export class Pages {
   }
 
   #readAsset(path: string, version: FileVersion): Promise<HashedAsset | undefined> {
-    return withOpen(this.#files, path, version, this.#static, async (file) => {
-      const chunks = file.chunks();
+    return withOpen(this.#files, path, version, async (file) => {
       const isModule = isModuleName(path);
       const imports = new Set<string>();
+      const hash = createHash('sha384');
       let end = '';
-      try {
-        const hash = createHash('sha384');
-        for await (const chunk of chunks) {
-          hash.update(chunk);
-          if (!isModule) continue;
-          const text = end + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length).toString('latin1');
-          for (const name of importsIn(text)) imports.add(Buffer.from(name, 'latin1').toString('utf8'));
-          end = text.slice(-MAX_IMPORT);
-        }
-        const integrity = `sha384-${hash.digest('base64')}`;
-        return { version: versionId(version), integrity, imports: [...imports] };
-      } finally {
-        await chunks.stop();
+      for await (const chunk of file.chunks()) {
+        hash.update(chunk);
+        if (!isModule) continue;
+        const text = end + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length).toString('latin1');
+        for (const name of importsIn(text)) imports.add(Buffer.from(name, 'latin1').toString('utf8'));
+        end = text.slice(-MAX_IMPORT);
       }
+      const integrity = `sha384-${hash.digest('base64')}`;
+      return { version: versionId(version), integrity, imports: [...imports] };
     });
   }
 }
 
-/** The additions of one rendered page that depend on its response. */
-export class Page {
+class Additions implements PageAdditions {
   readonly #pages: Pages;
   readonly #filePath: string;
   readonly #config: string | undefined;
@@ -352,7 +334,6 @@ export class Page {
     this.#sources = sources;
   }
 
-  /** Whether each response has another nonce. */
   get hasNonce(): boolean {
     return Boolean(this.#pages.settings.csp?.nonce);
   }
@@ -361,7 +342,6 @@ export class Page {
     return this.#pages.isCurrent(this.#config);
   }
 
-  /** Adds the sources of this page to policies that other code has set. A second policy would be another restriction. */
   extendPolicies(res: ServerResponse, sources: InlineSources = this.#sources): void {
     if (this.#pages.settings.csp === undefined) return;
     for (const name of POLICY_HEADERS) {
@@ -374,7 +354,6 @@ export class Page {
     }
   }
 
-  /** The headers of the page with those of the option `rules`, whose names are in lower case: their policies are extended. */
   headersWith(own: HeaderList, added: HeaderList = [], sources: InlineSources = this.#sources): HeaderList {
     const headers: string[] = [];
     const names = new Set<string>();
@@ -392,7 +371,6 @@ export class Page {
     return headers;
   }
 
-  /** Sends the page with a new nonce. Such a response has no validators, and no cache may store it. */
   sendWithNonce({ req, res, status }: FileRequest, { body, metadata }: Representation): void {
     const nonce = this.#nonceFor(req, res);
     removeLifetime(res);
@@ -422,22 +400,6 @@ export class Page {
   }
 }
 
-/** Loads the parser when the middleware is created, so that a missing package is noticed there. */
-function loadParser(): ParserClass {
-  try {
-    const loaded: { RewritingStream: typeof RewritingStream } = nodeModule.createRequire(import.meta.url)(
-      PACKAGE,
-    );
-    return loaded.RewritingStream;
-  } catch (error) {
-    if (codeOf(error) !== 'MODULE_NOT_FOUND') throw error;
-    throw optionError(
-      STATIC_OPTIONS,
-      `the option "pages" needs the package "${PACKAGE}": run npm install ${PACKAGE}`,
-    );
-  }
-}
-
 const unfit = (filePath: string, reason: string): Error =>
   new Error(`staticFiles: the option "pages" cannot change ${filePath}, which is ${reason}`);
 
@@ -448,13 +410,6 @@ const refusal = (url: string, what: string): string =>
 const HASH = /\bsha(?:256|384|512)-[\w+/-]+={0,2}/g;
 
 const isModuleName = (name: string): boolean => mediaTypeOf(name).startsWith('text/javascript');
-
-// Bytes of the longest import that is found.
-const MAX_IMPORT = 1000;
-const IMPORT = /\b(?:from|import)\s*\(?\s*(?:\/\*[^*]{0,200}\*\/\s*)?(["'`])(\.{0,2}\/[^"'`\n$?#]{1,500})\1/g;
-
-/** The relative URLs that a script imports. Text that only looks like an import costs an entry of the import map. */
-const importsIn = (text: string): string[] => [...text.matchAll(IMPORT)].map(([, , url = '']) => url);
 
 /** A name in the spelling that browsers give to it in a URL. */
 const encodeName = (name: string): string =>
@@ -470,9 +425,6 @@ function folderOf(url: string): string {
 /** Escapes what would end the element, and what is no text in ECMAScript before 2019. */
 const escapeJson = (text: string): string =>
   text.replace(/[<\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
-
-/** The source of a policy for an inline element. The parser has normalised its line ends as browsers do. */
-const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
 /** What an import map of a page has; undefined without one, and for one that the browser refuses. */
 function readImportMap(importMap: Parsed['importMap']): ImportMap | undefined {
@@ -516,214 +468,4 @@ function apply(text: string, edits: readonly Edit[]): string {
     end = edit.end;
   }
   return result + text.slice(end);
-}
-
-/** The class of the package parse5-html-rewriting-stream. */
-type ParserClass = typeof RewritingStream;
-
-interface Offsets {
-  readonly startOffset: number;
-  readonly endOffset: number;
-}
-
-interface EndTag {
-  readonly tagName: string;
-  readonly sourceCodeLocation?:
-    | {
-        readonly startOffset: number;
-        readonly endOffset: number;
-        readonly startLine: number;
-        readonly attrs?: Readonly<Record<string, Offsets>>;
-      }
-    | null
-    | undefined;
-}
-
-interface StartTag extends EndTag {
-  readonly attrs: readonly { readonly name: string; readonly value: string }[];
-}
-
-/** A script or style that a page loads. */
-interface Asset {
-  readonly url: string;
-  /** The offset behind the name of the tag, where attributes are added. */
-  readonly at: number;
-  readonly kind: 'script' | 'style';
-  readonly isModule: boolean;
-  readonly integrity: string | undefined;
-  readonly hasCrossOrigin: boolean;
-}
-
-interface Place {
-  readonly start: number;
-  readonly end: number;
-}
-
-/** What the option `pages` needs to know of an HTML file. Offsets are those of its text. */
-interface Parsed {
-  /** Where elements are added: before all scripts and preloads. */
-  readonly head: number;
-  /** The content of the element for the configuration, if the page has it. */
-  readonly config: Place | undefined;
-  readonly importMap: (Place & { readonly text: string }) | undefined;
-  /** The value of `<base href>`. */
-  readonly base: string | undefined;
-  readonly assets: readonly Asset[];
-  /** What inline scripts import. */
-  readonly imports: readonly string[];
-  /** Where the tags of scripts, styles and preloads get a nonce: browsers ignore it in a tag that has two. */
-  readonly nonces: readonly Place[];
-  /** The hashes of the inline scripts, except an import map, and of the styles. */
-  readonly scripts: readonly string[];
-  readonly styles: readonly string[];
-  /** Attributes with code, which a policy refuses. */
-  readonly attributes: readonly {
-    readonly kind: 'script' | 'style';
-    readonly name: string;
-    readonly line: number;
-  }[];
-}
-
-/** Parses a page, which takes about 10 ms per megabyte of text. */
-async function parsePage(Parser: ParserClass, text: string, configId: string): Promise<Parsed> {
-  const parser = new Parser();
-  const reader = new PageReader(configId);
-  parser.on('startTag', (tag) => reader.startTag(tag));
-  parser.on('endTag', (tag) => reader.endTag(tag));
-  parser.on('text', (token) => reader.text(token.text));
-  parser.end(text);
-  await finished(parser, { readable: false });
-  return reader.result(text.length);
-}
-
-// https://html.spec.whatwg.org/multipage/scripting.html: other types are data, to which no policy applies.
-const CODE =
-  /^(?:|module|importmap|speculationrules|(?:application|text)\/(?:x-)?(?:java|ecma)script|text\/(?:javascript1\.[0-5]|jscript|livescript))$/i;
-const PRELOADS = /(?:^|\s)(?:stylesheet|preload|modulepreload)(?:\s|$)/i;
-
-type Inline = {
-  readonly kind: 'script' | 'style' | 'import-map' | 'config';
-  readonly start: number;
-  text: string;
-};
-
-class PageReader {
-  readonly #configId: string;
-  #head: number | undefined;
-  #config: Place | undefined;
-  #importMap: (Place & { text: string }) | undefined;
-  readonly #assets: Asset[] = [];
-  readonly #imports: string[] = [];
-  #base: string | undefined;
-  readonly #nonces: Place[] = [];
-  readonly #scripts: string[] = [];
-  readonly #styles: string[] = [];
-  readonly #attributes: { kind: 'script' | 'style'; name: string; line: number }[] = [];
-  /** The element whose content is collected. */
-  #inline: Inline | undefined;
-  /** Elements in `template` and `noscript` are no place for additions. */
-  #depth = 0;
-
-  constructor(configId: string) {
-    this.#configId = configId;
-  }
-
-  startTag({ tagName, attrs, sourceCodeLocation }: StartTag): void {
-    if (sourceCodeLocation == null) return;
-    const { startOffset, endOffset, startLine } = sourceCodeLocation;
-    const attributes = new Map(attrs.map(({ name, value }) => [name, value]));
-    const at = startOffset + 1 + tagName.length;
-    if (tagName === 'template' || tagName === 'noscript') this.#depth++;
-    const isPreload = tagName === 'link' && PRELOADS.test(attributes.get('rel') ?? '');
-    if (tagName === 'script' || isPreload || tagName === 'body') this.#markHead(startOffset);
-    if (tagName === 'base' && this.#depth === 0) this.#base ??= attributes.get('href');
-    const nonce = sourceCodeLocation.attrs?.['nonce'];
-    if (nonce !== undefined) this.#nonces.push({ start: nonce.startOffset, end: nonce.endOffset });
-    else if (tagName === 'script' || tagName === 'style' || isPreload)
-      this.#nonces.push({ start: at, end: at });
-    if (tagName === 'script') this.#startScript(attributes, at, endOffset);
-    if (tagName === 'style') this.#inline = { kind: 'style', start: endOffset, text: '' };
-    if (isPreload) this.#addPreload(attributes, at);
-    for (const { name, value } of attrs) {
-      const isCode =
-        /^on./.test(name) ||
-        (/^(?:href|src|action|formaction)$/.test(name) && /^\s*javascript:/i.test(value));
-      if (isCode || name === 'style')
-        this.#attributes.push({ kind: isCode ? 'script' : 'style', name, line: startLine });
-    }
-  }
-
-  #startScript(attributes: ReadonlyMap<string, string>, at: number, end: number): void {
-    const type = (attributes.get('type') ?? '').trim();
-    const url = attributes.get('src') ?? attributes.get('href') ?? attributes.get('xlink:href');
-    const isModule = type.toLowerCase() === 'module';
-    if (url !== undefined) {
-      if (CODE.test(type)) this.#addAsset('script', url, attributes, at, isModule);
-      return;
-    }
-    if (attributes.get('id') === this.#configId) this.#inline = { kind: 'config', start: end, text: '' };
-    else if (type.toLowerCase() === 'importmap') this.#inline = { kind: 'import-map', start: end, text: '' };
-    else if (CODE.test(type)) this.#inline = { kind: 'script', start: end, text: '' };
-  }
-
-  #addPreload(attributes: ReadonlyMap<string, string>, at: number): void {
-    const url = attributes.get('href');
-    const rel = (attributes.get('rel') ?? '').toLowerCase().split(/\s+/);
-    const as = (attributes.get('as') ?? '').toLowerCase();
-    if (url === undefined) return;
-    if (rel.includes('stylesheet')) this.#addAsset('style', url, attributes, at, false);
-    else if (rel.includes('modulepreload')) this.#addAsset('script', url, attributes, at, true);
-    else if (as === 'script' || as === 'style') this.#addAsset(as, url, attributes, at, false);
-  }
-
-  #addAsset(
-    kind: Asset['kind'],
-    url: string,
-    attributes: ReadonlyMap<string, string>,
-    at: number,
-    isModule: boolean,
-  ): void {
-    const integrity = attributes.get('integrity');
-    this.#assets.push({ url, at, kind, isModule, integrity, hasCrossOrigin: attributes.has('crossorigin') });
-  }
-
-  endTag({ tagName, sourceCodeLocation }: EndTag): void {
-    if (tagName === 'head') this.#markHead(sourceCodeLocation?.startOffset);
-    if (tagName === 'template' || tagName === 'noscript') this.#depth = Math.max(0, this.#depth - 1);
-    const inline = this.#inline;
-    if (inline === undefined || (tagName !== 'script' && tagName !== 'style')) return;
-    this.#inline = undefined;
-    const { kind, start, text } = inline;
-    const end = sourceCodeLocation?.startOffset ?? start;
-    if (kind === 'style') this.#styles.push(hashOf(text));
-    else if (kind === 'script') {
-      this.#scripts.push(hashOf(text));
-      this.#imports.push(...importsIn(text));
-    } else if (kind === 'config') this.#config ??= { start, end };
-    else if (this.#importMap === undefined) this.#importMap = { start, end, text };
-    else this.#scripts.push(hashOf(text));
-  }
-
-  text(text: string): void {
-    if (this.#inline !== undefined) this.#inline.text += text;
-  }
-
-  result(length: number): Parsed {
-    return {
-      head: this.#head ?? length,
-      config: this.#config,
-      importMap: this.#importMap,
-      base: this.#base,
-      assets: this.#assets,
-      imports: this.#imports,
-      nonces: this.#nonces,
-      scripts: [...new Set(this.#scripts)],
-      styles: [...new Set(this.#styles)],
-      attributes: this.#attributes,
-    };
-  }
-
-  #markHead(offset: number | undefined): void {
-    if (this.#depth === 0) this.#head ??= offset;
-  }
 }
