@@ -156,7 +156,7 @@ describe('the documentation', () => {
   });
 
   it('the check of documented defaults finds defaults in the code', () => {
-    expect(simple.length).toBeGreaterThan(50);
+    expect(simple.length).toBeGreaterThan(30);
   });
 
   it.each(simple)('the documentation states the default of %s', (_, option, value) => {
