@@ -137,8 +137,6 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
    * @default logs to the console, except errors that go to `next(error)`
    */
   onError?: false | ErrorReporter | undefined;
-  /** Which error modes requests may choose with `onError`, and what errors contain. @default {} */
-  errors?: ErrorOptions | undefined;
   /** Called once for each operation, between validation and execution; may refuse it, or add `extensions` to its response. @default none */
   onOperation?:
     | Hook<[operation: OperationDetails<Source, Context, C>], MaybePromise<OperationDecision>>
@@ -351,19 +349,6 @@ export interface GraphQLHandler<Context = unknown, C extends Caller = Caller> ex
 /** The target of `attachSubscriptions`: the handler that `graphqlHTTP` returned, or a schema. */
 export type SubscriptionTarget<Context = unknown> = GraphQLSchema | GraphQLHandler<Context>;
 
-/** Options of errors (GraphQL proposals "onError" and "error coordinates"). */
-export interface ErrorOptions {
-  /**
-   * The values that the parameter `onError` of a request may have. `'PROPAGATE'`: a failed non-null field sets its
-   * parent to null, as without the parameter. `'NULL'`: the failed field itself is null. `'HALT'`: the first error ends the
-   * execution, and `data` is null. Any other value is a request error (400, code `BAD_REQUEST`).
-   * @default none: `onError` is ignored
-   */
-  modes?: readonly ('PROPAGATE' | 'NULL' | 'HALT')[] | undefined;
-  /** Adds `coordinate`, such as `User.name`, to the errors of fields. @default false */
-  coordinate?: boolean | undefined;
-}
-
 /** Limits of one document, checked once per document, before validation. `Infinity` means no limit. */
 export interface DocumentLimits {
   /**
@@ -410,11 +395,6 @@ export interface PersistedQueryManifest {
     readonly body: string;
     readonly name?: string | undefined;
     readonly type?: string | undefined;
-    /**
-     * Fixes the error mode of the document, whatever `onError` of the request is. It must be in `errors.modes`.
-     * @default the mode that the request chooses
-     */
-    readonly onError?: 'PROPAGATE' | 'NULL' | 'HALT' | undefined;
   }[];
 }
 

@@ -107,7 +107,7 @@ export class CachedQueries {
     const key = plan.keyOf({
       variables: call.variableValues,
       extensions: params?.extensions,
-      type: (exchange.accepted.type === GRAPHQL_TYPE ? 'g' : 'j') + (prepared.errorMode ?? ''),
+      type: exchange.accepted.type === GRAPHQL_TYPE ? 'g' : 'j',
       user: access === undefined ? user : `${access.storedKey} ${user}`,
       target: this.#targetOf(exchange.req) + variants,
       headers: exchange.req.headers,

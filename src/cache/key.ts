@@ -32,7 +32,7 @@ interface RequestParts {
   readonly variables: Readonly<Record<string, unknown>> | undefined;
   /** The extensions of the request, which a context function may read. */
   readonly extensions: Readonly<Record<string, unknown>> | undefined;
-  /** The media type, and the error mode of the operation. */
+  /** The media type. */
   readonly type: string;
   /** The part that the option `key` returned. */
   readonly user: string;

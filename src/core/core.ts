@@ -244,7 +244,6 @@ function createEngineSettings(
     typeResolver: settings.typeResolver,
     maxErrors: MAX_ERRORS,
     hideSuggestions,
-    coordinates: settings.errors.coordinate,
     guards: foldGuards(extensions),
     caching: extensions.find(({ caching }) => caching !== undefined)?.caching,
     withHooks: (operation, account) => withHooks(operation, account),

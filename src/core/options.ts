@@ -4,7 +4,6 @@ import type { DocumentLimits, ExecuteFunction, FormatErrorDetails } from '../../
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import type { OnError } from '../diagnostics/logging.ts';
 import { timeoutRule } from '../execution/deadline.ts';
-import { V17 } from '../execution/graphql-version.ts';
 import type { IncrementalFormat, OnOperation, OnResult } from '../execution/types.ts';
 import type { CursorSettings } from '../live/cursors.ts';
 import {
@@ -18,7 +17,6 @@ import {
   type OptionScope,
   oneOrMore,
   optionalFunction,
-  optionError,
   type Rule,
   type Rules,
   resolveOptions,
@@ -32,12 +30,6 @@ import { DEFAULT_ENGINE } from './default-engine.ts';
 export const MAX_ERRORS = 10;
 
 export type DocumentLimitSettings = Readonly<WithDefaults<DocumentLimits>>;
-
-interface ErrorSettings {
-  /** The modes that requests may choose; empty if `onError` is ignored. */
-  readonly modes: readonly ('PROPAGATE' | 'NULL' | 'HALT')[];
-  readonly coordinate: boolean;
-}
 
 /** The settings that HTTP and sockets share. */
 export interface CoreSettings {
@@ -62,7 +54,6 @@ export interface CoreSettings {
   readonly onOperation: OnOperation | undefined;
   readonly subscriptionProtocols: readonly SubscriptionProtocol[];
   readonly onResult: OnResult | undefined;
-  readonly errors: ErrorSettings;
   /** The option `cursors`; undefined if it is not set. */
   readonly cursorSettings?: CursorSettings | undefined;
   readonly cursors: unknown;
@@ -101,7 +92,7 @@ const documentLimitRules: Rules<DocumentLimitSettings> = {
 };
 
 /** The rules of the options that HTTP and sockets share, except `limits`. */
-const coreRules: Rules<Omit<CoreSettings, 'limits' | 'errors' | 'cursorSettings'>> = {
+const coreRules: Rules<Omit<CoreSettings, 'limits' | 'cursorSettings'>> = {
   context: notPromise('a value, or a function of the request, which may be async'),
   caller: optionalFunction(),
   rootValue: notPromise('a value that is not a promise, or a synchronous function of the request'),
@@ -157,31 +148,6 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'errors' | 'cursorSettings'
   documents: group("an object such as { from: 'persisted-documents.json' }"),
 };
 
-const MODES = ['PROPAGATE', 'NULL', 'HALT'] as const;
-
-const errorRules: Rules<ErrorSettings> = {
-  modes: rule<ErrorSettings['modes']>(
-    [],
-    isListOf(isOneOf(...MODES)),
-    "a list of 'PROPAGATE', 'NULL' and 'HALT'",
-  ),
-  coordinate: rule(false, isBoolean, 'a boolean'),
-};
-
-function resolveErrors(scope: OptionScope, given: unknown, engine: CoreSettings['engine']): ErrorSettings {
-  const settings = resolveOptions({ ...scope, within: 'errors' }, given, errorRules);
-  const fail = (reason: string): TypeError =>
-    optionError(scope, `option "errors.modes" is set, but ${reason}`);
-  if (settings.modes.length === 0) return settings;
-  if (typeof engine === 'function') {
-    throw fail('the function of the option "engine" decides about errors; remove one of the two options');
-  }
-  if (engine === 'graphql-js' && !V17 && settings.modes.includes('NULL')) {
-    throw fail("graphql 16 always propagates errors; use the engine 'compiled', or install graphql 17");
-  }
-  return settings;
-}
-
 /** Resolves a user's options: the shared options and the options of one transport. */
 export function resolveCoreOptions<Own, OwnLimits>(
   scope: OptionScope,
@@ -189,13 +155,11 @@ export function resolveCoreOptions<Own, OwnLimits>(
   own: { rules: Rules<Own>; limits: Rules<OwnLimits> },
 ): CoreSettings & Own & { readonly limits: DocumentLimitSettings & OwnLimits } {
   const limits = group('an object of limits');
-  const errors = group("an object such as { modes: ['NULL'] }");
-  const allRules = { ...coreRules, ...own.rules, limits, errors } as Rules<CoreSettings & Own>;
+  const allRules = { ...coreRules, ...own.rules, limits } as Rules<CoreSettings & Own>;
   const resolved = resolveOptions(scope, given, allRules);
   const limitRules = { ...documentLimitRules, ...own.limits } as Rules<DocumentLimitSettings & OwnLimits>;
   return {
     ...resolved,
-    errors: resolveErrors(scope, resolved.errors, resolved.engine),
     limits: resolveOptions({ ...scope, within: 'limits' }, resolved.limits, limitRules),
   };
 }

@@ -249,14 +249,13 @@ function createTargetReader({ documents }: Pick<HttpSettings, 'documents'>): (ur
   const isById = documents !== undefined;
   const parse = cacheByText((url) => parseTarget(url, isById), TARGETS);
   return (url) => {
-    const { query, document, operationName, variables, extensions, onError } = parse(url);
+    const { query, document, operationName, variables, extensions } = parse(url);
     return {
       query,
       document,
       operationName,
       variables: variables.copy(),
       extensions: extensions.copy(),
-      onError,
     };
   };
 }
@@ -274,7 +273,6 @@ function parseTarget(url: string, isById: boolean) {
     operationName: raw.operationName,
     variables: new JsonParameter('variables', raw.variables),
     extensions,
-    onError: raw.onError,
   };
 }
 
@@ -368,7 +366,6 @@ function paramsFromObject(body: unknown, { documents }: Pick<HttpSettings, 'docu
     operationName: optionalString(member('operationName')),
     variables: optionalObject('variables', member('variables')),
     extensions,
-    onError: member('onError'),
   };
 }
 

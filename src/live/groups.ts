@@ -345,9 +345,9 @@ function groupNameOf(
   { params, extensions, access }: Pick<LiveOperation, 'params' | 'extensions' | 'access'>,
   key: ShareKey,
 ): string | undefined {
-  const { operationName, variables, query, onError } = params;
+  const { operationName, variables, query } = params;
   let isExact = true;
-  const parts = [key, operationName, variables, query, extensions, onError, access?.key];
+  const parts = [key, operationName, variables, query, extensions, access?.key];
   const name = JSON.stringify(parts, (_, value: unknown) => {
     if (typeof value === 'number' && !Number.isFinite(value)) isExact = false;
     return sortMembers(value);

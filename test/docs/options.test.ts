@@ -47,7 +47,6 @@ const PAGES_OF_OWNERS: Record<string, string> = {
   DocumentsOptions: 'documents',
   EventStreamOptions: 'streaming',
   CostOptions: 'cost',
-  ErrorOptions: 'error-modes',
   BudgetOptions: 'cost',
   ClientLimitOptions: 'rate-limits',
   CursorOptions: 'resume',
