@@ -375,7 +375,6 @@ const FAMILIES = {
     ),
     ...api({ responseCache: { store: used } }),
     ...each(redisStore, null, {}, { redis: 'localhost' }, { redis: 'redis://localhost', ttl: 1 }),
-    ...each(redisStore, { redis: 'redis://localhost', maxEntryBytes: 0 }),
     ...each(handler.invalidate, 'a'),
     ...each(graphqlHTTP(schema, { responseCache: true }).invalidate, 7, [7], null, ['a', undefined]),
     ...api({ cost: 'on' }, { cost: 1000 }, { cost: { max: 5 } }, { cost: { maxCost: 0 } }),
