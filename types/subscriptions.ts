@@ -49,6 +49,14 @@ export interface SubscriptionConnection<Context = unknown> {
   readonly websocket: WebSocketLike;
 }
 
+/** How a connection has ended. */
+export interface SubscriptionEnd {
+  readonly code: number;
+  readonly reason: string;
+  /** Whether the connection was accepted. */
+  readonly accepted: boolean;
+}
+
 /** A protocol of event streams: GraphQL over server-sent events, or Apollo's multipart subscription protocol. */
 export type StreamProtocol = 'graphql-sse' | 'multipart';
 
@@ -125,14 +133,8 @@ export interface SubscriptionOptions<Context = unknown> {
   contextPer?: 'operation' | 'event' | 'connection' | undefined;
   /** Called once per connection, when `connection_init` arrives; a thrown GraphQLError refuses with its message (4403). @default accepts */
   onConnect?: Hook<[connection: ConnectingSubscription<Context>], MaybePromise<ConnectResult>> | undefined;
-  /** Called once when a connection that was accepted has closed, whoever closed it. */
-  onDisconnect?:
-    | Hook<[connection: SubscriptionConnection<Context>, code: number, reason: string], unknown>
-    | undefined;
-  /** Like `onDisconnect`, and after it; also for connections that were not accepted. */
-  onClose?:
-    | Hook<[connection: SubscriptionConnection<Context>, code: number, reason: string], unknown>
-    | undefined;
+  /** Called once for each connection, when it has closed, whoever closed it, and its `onConnect` has returned. @default none */
+  onClose?: Hook<[connection: SubscriptionConnection<Context>, end: SubscriptionEnd], unknown> | undefined;
   /** Middleware that runs on the upgrade request before it is accepted: sessions, authentication, rate limits. @default [] */
   middleware?: readonly UpgradeMiddleware[] | undefined;
   /** Origins whose pages may connect, in addition to our own host: a list, `'*'`, or a function. Others get 403. @default the handler's, or [] */

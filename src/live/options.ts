@@ -48,7 +48,6 @@ export const connectionRules: Rules<
   context: notPromise('a value, or a function of the WebSocket, which may be async'),
   contextPer: oneOf('operation', 'event', 'connection'),
   onConnect: optionalFunction(),
-  onDisconnect: optionalFunction(),
   onClose: optionalFunction(),
   ping: pingRule,
   drop: oneOf(false, 'oldest'),

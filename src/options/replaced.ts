@@ -164,6 +164,7 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
       'use onOperation of graphqlHTTP, whose "transport" is "websocket", and pass the handler',
     ),
     ...all('onError subscriptionProtocols', 'use that of graphqlHTTP, and pass the handler'),
+    onDisconnect: 'use onClose(connection, { code, reason, accepted })',
     onNext: 'use formatError of graphqlHTTP, or its onOperation to add extensions',
     ...all(
       'onComplete onOperationComplete',

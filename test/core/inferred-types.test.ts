@@ -46,7 +46,7 @@ it('functions of the options know what caller and context return, without a cast
   attachSubscriptions(server, schema, {
     path: '/schema',
     context: () => ({ tenant: 'a' }),
-    onDisconnect: ({ context }) => void is<string>().as(context.tenant),
+    onClose: ({ context }) => void is<string>().as(context.tenant),
     share: ({ tenant }) => is<string>().as(tenant),
   });
 });
