@@ -147,8 +147,6 @@ export interface SubscriptionOptions<Context = unknown> {
   ping?: Duration | false | undefined;
   /** Limits of connections and of their operations. */
   limits?: SubscriptionLimits | undefined;
-  /** `'oldest'`: a slow client loses its oldest events instead of its connection. @default false */
-  drop?: false | 'oldest' | undefined;
   /**
    * `'shared'`: compresses the messages to clients that offer it (RFC 7692) without context takeover, so that an event is
    * compressed once for all sockets: events of several sockets from 128 bytes, other messages from 1 KiB.

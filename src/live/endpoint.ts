@@ -59,7 +59,6 @@ export const OPERATION_BYTES: number = 4 * MIB;
 /** The defaults of every transport, which the options of `attachSubscriptions` change. */
 export const LIVE_DEFAULTS: EndpointSettings & { readonly limits: { readonly connections: number } } = {
   contextPer: 'operation',
-  drop: false,
   share: undefined,
   limits: { operations: 100, bufferedBytes: MIB, connections: 100_000 },
 };

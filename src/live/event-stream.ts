@@ -263,7 +263,7 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
 
   protected override sendCursor(cursor: string): void {
     const before = this.#format.cursorLine(cursor);
-    if (before !== '') this.#push({ before, after: '\n', droppable: this.droppable }, NO_BODY, 'batched');
+    if (before !== '') this.#push({ before, after: '\n' }, NO_BODY, 'batched');
   }
 
   protected onRelease(): void {}
@@ -338,7 +338,7 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
 
   #withCursor(cursor: string): Envelope {
     const before = this.#format.cursorLine(cursor) + this.before;
-    return { before, after: this.after, droppable: this.droppable };
+    return { before, after: this.after };
   }
 }
 

@@ -232,7 +232,7 @@ class SharedSubscription implements EventConsumer {
     this.members.add(member);
     member.cursors = this.cursors;
     // Stored events are not urgent: the replay waits for its slow client.
-    member.appliesBackpressure = this.isReplay && !member.droppable;
+    member.appliesBackpressure = this.isReplay;
     if (this.#isOpen) member.onOpen();
   }
 

@@ -41,8 +41,6 @@ import {
 export abstract class LiveOperation extends Call implements EventConsumer {
   /** False as soon as no more messages may be sent for the operation. */
   isLive = true;
-  /** Whether the operation's events may be dropped when the client is slow. */
-  droppable = false;
   /** Whether the source waits for a slow client; otherwise the slow client is closed. */
   appliesBackpressure = false;
   /** Releases the source, or leaves the group. */
@@ -117,11 +115,10 @@ export abstract class LiveOperation extends Call implements EventConsumer {
     const { event } = prepared;
     if (event !== undefined && this.contextForEvent !== undefined)
       this.authorizeEvent = (inputs) => event(inputs, this.source);
-    this.droppable = settings.drop === 'oldest';
     const key = isPrivate(this) ? undefined : shareKeyOf(settings.share, this.contextValue, this.params);
     if (core.cursors !== undefined && !openCursors(this, prepared, core.cursors, key)) return;
     if (key !== undefined && groups.join(this, prepared, key)) return;
-    this.appliesBackpressure = !this.droppable;
+    this.appliesBackpressure = true;
     this.releaseSource = consumeSource(prepared, this, counters);
   }
 
@@ -233,7 +230,6 @@ export interface OperationServices {
 
 /** The options of live operations. */
 export interface OperationSettings {
-  readonly drop: false | 'oldest';
   readonly share: ShareFunction | undefined;
 }
 

@@ -50,7 +50,6 @@ export const connectionRules: Rules<
   onConnect: optionalFunction(),
   onClose: optionalFunction(),
   ping: pingRule,
-  drop: oneOf(false, 'oldest'),
   limits: rule<object | undefined>(undefined, isObject, 'an object of limits'),
   share: optionalFunction(),
 };

@@ -416,7 +416,7 @@ const FAMILIES = {
     ...sockets({ context: Promise.resolve({}) }, { contextPer: 'request' }, { operations: 'query' }),
     ...sockets({ path: 'graphql' }, { path: '/:tenant' }, { path: '/ü' }, { path: 'ws://a/graphql' }),
     ...sockets({ path: /graphql/ }, { onConnect: {} }, { middleware: 'session' }, { middleware: empty }),
-    ...sockets({ onError: empty }, { drop: 'newest' }, { subscriptionProtocols: ['x'] }),
+    ...sockets({ onError: empty }, { subscriptionProtocols: ['x'] }),
     ...sockets({ allowedOrigins: 'https://a.example' }, { allowedOrigins: [/example/] }),
     ...sockets({ allowedOrigins: [''] }, { allowedOrigins: ['a.example'] }),
     ...sockets({ allowedOrigins: ['https://a.example/'] }, { allowedOrigins: ['https://a.example/app'] }),
