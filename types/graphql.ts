@@ -274,8 +274,6 @@ export interface GraphQLOptions<
    * @default 'legacy'
    */
   statusCodes?: 'legacy' | 'spec' | 'apollo' | ((response: ResponseStatus) => number | undefined) | undefined;
-  /** Whether compressed JSON bodies are accepted (gzip, deflate, br); limits count the decompressed bytes. Otherwise 415. @default false */
-  inflate?: boolean | undefined;
   /**
    * Caching over HTTP: `@cacheControl` in the schema and `info.cacheControl` of resolvers decide about
    * `Cache-Control` of GET and QUERY responses, which get an ETag. `false`: `no-store`.
@@ -380,7 +378,7 @@ export interface DocumentLimits {
 
 /** The limits of a request over HTTP. */
 export interface GraphQLLimits extends DocumentLimits {
-  /** Bytes of a JSON body, counted after decompression, and of `operations` and `map` of an upload; more is 413. @default 1048576 */
+  /** Bytes of a JSON body, counted after decompression (gzip, deflate, br), and of `operations` and `map` of an upload; more is 413. @default 1048576 */
   bodyBytes?: ByteSize | undefined;
   /** The time until a body is complete; then 408. @default 30000 */
   bodyTimeout?: Duration | undefined;

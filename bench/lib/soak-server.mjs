@@ -85,7 +85,6 @@ const limitsOf = (folder) => ({
 
 const FEATURES = {
   batching: true,
-  inflate: true,
   httpCache: { tags: 'Cache-Tag' },
   responseCache: {
     maxBytes: 2 << 20,

@@ -33,7 +33,6 @@ interface OwnSettings {
   readonly graphiql: GraphiQLOption;
   readonly batching: boolean | number;
   readonly statusCodes: NonNullable<GraphQLOptions['statusCodes']>;
-  readonly inflate: boolean;
   readonly eventStreams: unknown;
   readonly httpCache: unknown;
   readonly responseCache: unknown;
@@ -88,7 +87,6 @@ const rules: Rules<OwnSettings> = {
     isEither(isOneOf('legacy', 'spec', 'apollo'), isFunction),
     "'legacy', 'spec', 'apollo', or a function of the response",
   ),
-  inflate: flag(false),
   eventStreams: group('an object of options, or false', isOneOf(false)),
   httpCache: group('a boolean, or an object of options', isBoolean),
   responseCache: group('a boolean, or an object of options', isBoolean),

@@ -97,7 +97,7 @@ export function createRequestReader(
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const maxValues = limits.variables + EXTRA_VALUES;
   const uploads = resolveUploadOptions(settings.uploads, { maxValues, bodyBytes: limits.bodyBytes });
-  const readBody = createBodyReader({ ...limits, inflate: settings.inflate, areOptions: true }, parse);
+  const readBody = createBodyReader({ ...limits, areOptions: true }, parse);
   const paramsOf = (body: unknown): RequestParams => paramsFromBody(body, settings);
   const paramsFromTarget = createTargetReader(settings);
 

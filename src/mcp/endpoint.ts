@@ -316,7 +316,7 @@ const textOf = (body: unknown): string =>
   typeof body === 'string' || Buffer.isBuffer(body) ? String(body) : JSON.stringify(body);
 
 const readBody = createBodyReader(
-  { bodyBytes: MAX_BODY_BYTES, bodyTimeout: 30_000, inflate: false },
+  { bodyBytes: MAX_BODY_BYTES, bodyTimeout: 30_000 },
   (body) => new Uint8Array(body),
 );
 
