@@ -229,8 +229,6 @@ export interface GraphQLCompressOptions {
    * @default ['zstd', 'br', 'gzip']
    */
   codings?: readonly Precompressed[] | undefined;
-  /** Smallest result to compress. @default 1024 */
-  minBytes?: ByteSize | undefined;
 }
 
 /**

@@ -14,7 +14,6 @@ import { type Exchange, type GraphQLResponse, hasCertificate, isCacheable } from
 import { cacheByHeader } from '../http/negotiation.ts';
 import { HttpError, type Reply } from '../http/reply.ts';
 import {
-  bytes,
   flag,
   isListOf,
   isOneOf,
@@ -34,7 +33,6 @@ const CODINGS: readonly Coding[] = ['zstd', 'br', 'gzip'];
 const RULES: Rules<CompressSettings> = {
   private: flag(false),
   codings: rule<readonly Coding[]>(CODINGS, isListOf(isOneOf(...CODINGS)), "a list of 'zstd', 'br', 'gzip'"),
-  minBytes: bytes(1024, { from: 0 }),
 };
 
 /** Checks the option `compress`; undefined if it is off. Codings that this version of Node cannot create are left out. */
@@ -46,6 +44,9 @@ export function resolveCompress(given: unknown): CompressSettings | undefined {
 
 /** A result has to be compressed while its client waits, so the levels are low. */
 const LEVELS: Readonly<Record<Coding, number>> = { zstd: 3, br: 4, gzip: 5 };
+
+/** The smallest result that is compressed, in bytes. */
+const MIN_BYTES = 1024;
 
 /** Bytes up to which compressing costs less than a way through the thread pool. */
 const MAX_SYNC_BYTES = 32 * 1024;
@@ -88,7 +89,7 @@ export class Compression {
     const coding = this.preferred(exchange);
     if (coding === undefined || setsHeader(exchange, 'content-encoding', headers)) return undefined;
     const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
-    if (length < this.settings.minBytes && !this.#refusesIdentity(exchange)) return undefined;
+    if (length < MIN_BYTES && !this.#refusesIdentity(exchange)) return undefined;
     if (!this.isAllowed(exchange, cause.kind === 'data', headers)) return undefined;
     return { coding, id: encodingId(coding, LEVELS[coding]) };
   }
