@@ -126,7 +126,8 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
   'graphqlHTTP.graphiql': {
     headerEditorEnabled: 'visitors can always edit headers',
     shouldPersistHeaders: 'headers are not stored, because they often contain a token',
-    headers: 'use graphiql.defaultHeaders',
+    ...all('headers defaultHeaders', 'visitors enter headers in the page, which does not store them'),
+    title: 'remove it: the title is GraphiQL',
     ...all('subscriptions subscriptionsProtocol', 'use graphiql.subscriptionEndpoint, which may be false'),
     websocketClient: 'remove it: the page knows both subprotocols',
     query: 'use graphiql.defaultQuery',
