@@ -366,17 +366,20 @@ export interface DocumentLimits {
   fields?: number | undefined;
   /** Fields at the root of one operation. @default 100 */
   rootFields?: number | undefined;
-  /** Aliases in one operation, fragments counted at each spread. @default 1000 */
+  /**
+   * Aliases in one operation, fragments counted at each spread. It may have a fifth as many directives, at least 200.
+   * @default 1000
+   */
   aliases?: number | undefined;
-  /** Directives in one operation, fragments counted at each spread. @default 200 */
-  directives?: number | undefined;
-  /** Values in the variables of one request, lists and objects counted by their members. @default 20000 */
-  variables?: number | undefined;
 }
 
 /** The limits of a request over HTTP. */
 export interface GraphQLLimits extends DocumentLimits {
-  /** Bytes of a JSON body, counted after decompression (gzip, deflate, br), and of `operations` and `map` of an upload; more is 413. @default 1048576 */
+  /**
+   * Bytes of a JSON body, counted after decompression (gzip, deflate, br), and of `operations` and `map` of an upload;
+   * more is 413. Variables may have 20000 values for each MiB of it, at least 20000.
+   * @default 1048576
+   */
   bodyBytes?: ByteSize | undefined;
   /** The time until a body is complete; then 408. @default 30000 */
   bodyTimeout?: Duration | undefined;

@@ -171,7 +171,7 @@ export function createCore(
     get mayBeIncremental() {
       return mayBeIncremental(source.one === undefined ? schema : replaceable.current, settings);
     },
-    maxVariables: settings.limits.variables,
+    maxVariables: settings.maxVariables,
     readsSource: readsSource(settings, extensions),
     ...functionsOf(settings),
     timeLimit: engineSettings.timeLimit,

@@ -29,6 +29,9 @@ import { DEFAULT_ENGINE } from './default-engine.ts';
 /** The errors after which validation and coercion stop; all errors of resolvers are reported. */
 export const MAX_ERRORS = 10;
 
+/** Values in the variables of a request. One with a larger body may have as many for each MiB. */
+export const MAX_VARIABLES = 20_000;
+
 export type DocumentLimitSettings = Readonly<WithDefaults<DocumentLimits>>;
 
 /** The settings that HTTP and sockets share. */
@@ -68,6 +71,8 @@ export interface CoreSettings {
   /** The option `documents`, whose members `resolveDocuments` checks. */
   readonly documents: unknown;
   readonly limits: DocumentLimitSettings;
+  /** Values in the variables of one request, lists and objects counted by their members. */
+  readonly maxVariables: number;
 }
 
 /** A value of the header `Host`: a name or an address, and a port (RFC 9110 §7.2). */
@@ -87,12 +92,10 @@ const documentLimitRules: Rules<DocumentLimitSettings> = {
   fields: limit(10_000),
   rootFields: limit(100),
   aliases: limit(1000),
-  directives: limit(200),
-  variables: limit(20_000),
 };
 
 /** The rules of the options that HTTP and sockets share, except `limits`. */
-const coreRules: Rules<Omit<CoreSettings, 'limits' | 'cursorSettings'>> = {
+const coreRules: Rules<Omit<CoreSettings, 'limits' | 'maxVariables' | 'cursorSettings'>> = {
   context: notPromise('a value, or a function of the request, which may be async'),
   caller: optionalFunction(),
   rootValue: notPromise('a value that is not a promise, or a synchronous function of the request'),
@@ -160,6 +163,7 @@ export function resolveCoreOptions<Own, OwnLimits>(
   const limitRules = { ...documentLimitRules, ...own.limits } as Rules<DocumentLimitSettings & OwnLimits>;
   return {
     ...resolved,
+    maxVariables: MAX_VARIABLES,
     limits: resolveOptions({ ...scope, within: 'limits' }, resolved.limits, limitRules),
   };
 }

@@ -2,7 +2,12 @@ import { GraphQLScalarType, GraphQLSchema, isScalarType } from 'graphql';
 import type { GraphiQLOption } from '../../types/graphiql.ts';
 import type { DocumentLimits, GraphQLLimits, GraphQLOptions, MethodName } from '../../types/graphql.ts';
 import { Compression, resolveCompress } from '../compress/results.ts';
-import { type CoreSettings, type DocumentLimitSettings, resolveCoreOptions } from '../core/options.ts';
+import {
+  type CoreSettings,
+  type DocumentLimitSettings,
+  MAX_VARIABLES,
+  resolveCoreOptions,
+} from '../core/options.ts';
 import { noteProductionDefaults } from '../diagnostics/logging.ts';
 import { resolveCursors } from '../live/cursors.ts';
 import { type EventStreamSettings, resolveEventStreams } from '../live/options.ts';
@@ -55,8 +60,10 @@ export type HttpSettings = Omit<CoreSettings, 'limits'> &
     readonly passesRequest: boolean;
   };
 
+const MIB = 1024 * 1024;
+
 const limits: Rules<OwnLimits> = {
-  bodyBytes: bytes(1024 * 1024, { to: Number.POSITIVE_INFINITY }),
+  bodyBytes: bytes(MIB, { to: Number.POSITIVE_INFINITY }),
   bodyTimeout: duration(30_000, { to: Number.POSITIVE_INFINITY }),
 };
 
@@ -116,6 +123,7 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
   const compressSettings = resolveCompress(compress);
   return {
     ...settings,
+    maxVariables: Math.round(Math.max(1, settings.limits.bodyBytes / MIB) * MAX_VARIABLES),
     eventStreams: resolveEventStreams(GRAPHQL_OPTIONS, eventStreams),
     isEventStreamsSet: eventStreams !== undefined,
     cursorSettings: resolveCursors(GRAPHQL_OPTIONS, settings.cursors),

@@ -95,7 +95,7 @@ export function createRequestReader(
   // Refuses malformed UTF-8 and removes a byte order mark. Decodes all bytes together, so that no character
   // is split.
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  const maxValues = limits.variables + EXTRA_VALUES;
+  const maxValues = settings.maxVariables + EXTRA_VALUES;
   const uploads = resolveUploadOptions(settings.uploads, { maxValues, bodyBytes: limits.bodyBytes });
   const readBody = createBodyReader({ ...limits, areOptions: true }, parse);
   const paramsOf = (body: unknown): RequestParams => paramsFromBody(body, settings);

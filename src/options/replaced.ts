@@ -13,7 +13,7 @@ const LIMITS: Replacements = {
   ...all('maxDepth depthLimit queryDepth', 'use limits: { depth }'),
   ...all('maxAliases aliasLimit', 'use limits: { aliases }'),
   ...all('maxTokens maxTokensPerDocument', 'use limits: { tokens }'),
-  maxDirectives: 'use limits: { directives }',
+  maxDirectives: 'an operation may have 200 directives, or a fifth of limits: { aliases }',
   ...all('complexity maxComplexity complexityLimit costLimit maxCost', 'use cost: { maxCost }'),
   ...all('rateLimit rateLimiter rateLimiting throttle', 'use clientLimits, or budget: { limit, window }'),
   ...all(
