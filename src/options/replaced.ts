@@ -151,7 +151,10 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
     ...all('cache redis', 'use responseCache.store'),
     ...all('max maxSize', 'use responseCache.maxBytes'),
   },
-  'graphqlHTTP.httpCache': all('maxAge ttl', 'use httpCache.defaultMaxAge'),
+  'graphqlHTTP.httpCache': {
+    ...all('maxAge ttl', 'use httpCache.defaultMaxAge'),
+    vary: 'set the header in earlier middleware: res.vary(name)',
+  },
   attachSubscriptions: {
     schema: 'pass the handler or the schema as the second argument: attachSubscriptions(server, handler)',
     ...all(

@@ -359,7 +359,6 @@ const FAMILIES = {
     ...api({ cacheControl: 'on' }, { httpCache: { defaultMaxAge: -1 } }, { httpCache: { maxAge: 5 } }),
     ...api({ httpCache: { defaultMaxAge: Number.NaN } }, { httpCache: { defaultMaxAge: '5' } }),
     ...api({ httpCache: { defaultMaxAge: '5 fortnights' } }),
-    ...api({ httpCache: { vary: 'Cookie' } }, { httpCache: { vary: ['*'] } }),
     ...api({ httpCache: { tags: 'x-tags' } }),
     ...api(
       { cache: 5 },
