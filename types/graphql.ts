@@ -155,7 +155,10 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
    * scopes of the option `caller`. @default off
    */
   auth?: boolean | AuthOptions<Source, Context> | undefined;
-  /** Computes the cost of each operation from the schema's directives and refuses expensive ones. @default off */
+  /**
+   * Computes the cost of each operation from the schema's directives, refuses expensive ones, and sends the cost in the
+   * header `GraphQL-Cost`, such as `42;max=1000`. @default off
+   */
   cost?: boolean | CostOptions | undefined;
   /** Limits the cost or the number of operations per client and time; more is 429. @default none */
   budget?: BudgetOptions<Source, Context> | undefined;
@@ -494,8 +497,6 @@ export interface CostOptions {
   maxCost?: number | undefined;
   /** Refuses no operation; the header and the channel `espalier:graphql:cost` show its cost. @default false */
   reportOnly?: boolean | undefined;
-  /** Sends the cost of an operation in the header `GraphQL-Cost`, such as `GraphQL-Cost: 42;max=1000`. @default false */
-  header?: boolean | undefined;
 }
 
 /** Options of budgets: each key has a token bucket, which operations take tokens from. */

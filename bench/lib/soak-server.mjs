@@ -92,7 +92,7 @@ const FEATURES = {
     key: ({ headers }) => headers['x-user'] ?? '',
   },
   documents: { from: TRUSTED, apq: true, cacheBytes: 4 << 20 },
-  cost: { maxCost: 500, header: true },
+  cost: { maxCost: 500 },
   budget: { limit: 1000, window: 60_000, key: ({ headers }) => headers['x-client'] },
   context: ({ headers }) => ({ user: headers['x-user'] }),
   cursors: { key: 'a secret of the soak that is long enough', user: ({ user }) => user },

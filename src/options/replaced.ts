@@ -139,7 +139,10 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
     ...all('keyGenerator identifyContext identifyFn', 'use budget.key'),
     ...all('store redisClient', 'use budget.redis'),
   },
-  'graphqlHTTP.cost': all('maximumCost maxComplexity max limit', 'use cost.maxCost'),
+  'graphqlHTTP.cost': {
+    ...all('maximumCost maxComplexity max limit', 'use cost.maxCost'),
+    header: 'remove it: responses have the header GraphQL-Cost',
+  },
   'graphqlHTTP.documents': {
     ...all('onlyPersisted allowOnly required', 'use documents.only'),
     ...all('store persistedQueries manifest getPersistedOperation', 'use documents.from'),
