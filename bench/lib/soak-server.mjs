@@ -103,7 +103,7 @@ async function observe() {
   await startTelemetry({ exportMilliseconds: 5000 });
   const { EspalierInstrumentation } = await import('espalier/otel');
   // The events that the server publishes have no spans, so that the SDK is idle when there is no traffic.
-  new EspalierInstrumentation({ operationNames: true, spans: ['phases', 'events', 'files', 'uploads'] });
+  new EspalierInstrumentation({ names: true, spans: ['phases', 'events', 'files', 'uploads'] });
 }
 
 /** Returns middleware that leaks something now and then, to show that the checks find it. */

@@ -438,7 +438,7 @@ const FAMILIES = {
     ...server({ check: {} }, { checks: [] }, { checks: { redis: true } }),
     ...server({ checkTimeout: 0 }, { checkTimeout: 2 ** 31 }),
     ...drain({ delay: -1 }, { delay: 2 ** 31 }, { timeout: -1 }, { timeout: 2 ** 31 }),
-    ...each(inspect, '/inspect', { gaurd: empty }, { guard: true }, { title: 5 }),
+    ...each(inspect, '/inspect', { gaurd: empty }, { guard: true }),
   ],
   'the arguments and options of createPubSub': [
     ...each(
@@ -502,10 +502,10 @@ const FAMILIES = {
     ...calls(subscribe, [createServer(express()), { query: 'subscription { tick }' }]),
     ...each(
       (options: object) => new EspalierInstrumentation(options),
-      { operationName: true },
-      { operationNames: 'all' },
+      { name: true },
+      { names: 'all' },
       { spans: ['event'] },
-      { variables: 1 },
+      { contents: 1 },
     ),
   ],
 };
