@@ -97,16 +97,11 @@ export type ReadinessCheck = () => unknown;
 /** Options of `createServer` for its health. */
 export interface HealthOptions {
   /**
-   * Checks by name that must pass before the server is ready, such as a connection to a database. The
+   * Checks by name that must pass within 2 seconds before the server is ready, such as a connection to a database. The
    * readiness handler runs them for each request, but at most once a second.
    * @default none
    */
   checks?: Readonly<Record<string, ReadinessCheck>> | undefined;
-  /**
-   * The time after which a check fails, at most 2147483647 milliseconds.
-   * @default 2000
-   */
-  checkTimeout?: Duration | undefined;
 }
 
 /** Options of `drain()`. */

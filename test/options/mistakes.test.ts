@@ -436,7 +436,6 @@ const FAMILIES = {
     ...server({ IncomingMessage: Map }, { http2: true, Http2ServerResponse: {} }),
     ...calls(createServer, [appWithServer, { IncomingMessage: class extends http.IncomingMessage {} }]),
     ...server({ check: {} }, { checks: [] }, { checks: { redis: true } }),
-    ...server({ checkTimeout: 0 }, { checkTimeout: 2 ** 31 }),
     ...drain({ delay: -1 }, { delay: 2 ** 31 }, { timeout: -1 }, { timeout: 2 ** 31 }),
     ...each(inspect, '/inspect', { gaurd: empty }, { guard: true }),
   ],
