@@ -22,16 +22,11 @@ export interface PostgresPool {
 export interface PostgresOptions {
   /**
    * The schema of the tables: 1 to 40 lower-case letters, digits and `_`. Applications with one database need
-   * different schemas.
+   * different schemas. It is created if it is missing, for which the user needs the permission CREATE on the database,
+   * unless your own migrations run the SQL of `migration()` before.
    * @default 'espalier'
    */
   schema?: string | undefined;
-  /**
-   * Whether to create the schema with its tables and function if they are missing. The user then needs the
-   * permission CREATE on the database. With `false` your own migrations run the SQL of `migration()`.
-   * @default true
-   */
-  create?: boolean | undefined;
   /**
    * A pool with direct connections or session pooling for the connection that listens, when `pool` leads to a
    * pooler in transaction mode. That connection stays open.
