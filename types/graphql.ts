@@ -302,11 +302,11 @@ export interface GraphQLOptions<
   uploads?: UploadOptions | undefined;
   /**
    * Subscriptions over HTTP, for requests that accept `text/event-stream` or Apollo's multipart protocol;
-   * `false`: 400. They have the limits, sharing and statistics of `attachSubscriptions`. They do not call its
-   * `onConnect`: with that option they are off unless `eventStreams` is set.
+   * `false`: 400. They have the `ping`, limits, sharing and statistics of `attachSubscriptions`. They do not call its
+   * `onConnect`: with that option they are off unless `eventStreams` is `true`.
    * @default on
    */
-  eventStreams?: false | EventStreamOptions | undefined;
+  eventStreams?: boolean | undefined;
   /** Accepted subprotocols of WebSockets; a client that offers none of them is closed with 4406. @default ['graphql-transport-ws', 'graphql-ws'] */
   subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
 }
@@ -480,12 +480,6 @@ export interface DocumentsOptions<Source = ContextSource> {
    * @default 33554432
    */
   cacheBytes?: ByteSize | undefined;
-}
-
-/** Options of subscriptions over HTTP. */
-export interface EventStreamOptions {
-  /** The time between messages that keep a stream open through proxies; `false`: none. @default 12000 */
-  ping?: Duration | false | undefined;
 }
 
 /**

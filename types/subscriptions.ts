@@ -143,7 +143,10 @@ export interface SubscriptionOptions<Context = unknown> {
     | readonly string[]
     | Hook<[origin: string, request: IncomingMessage], boolean>
     | undefined;
-  /** The time between pings, and until a silent peer is terminated; legacy clients also get `ka`. `false`: neither. @default 12000 */
+  /**
+   * The time between pings, and until a silent peer is terminated; legacy clients also get `ka`, and event streams of the
+   * handler what keeps them open through proxies. `false`: none of these. @default 12000
+   */
   ping?: Duration | false | undefined;
   /** Limits of connections and of their operations. */
   limits?: SubscriptionLimits | undefined;

@@ -96,7 +96,7 @@ const FEATURES = {
   budget: { limit: 1000, window: 60_000, key: ({ headers }) => headers['x-client'] },
   context: ({ headers }) => ({ user: headers['x-user'] }),
   cursors: { key: 'a secret of the soak that is long enough', user: ({ user }) => user },
-  eventStreams: { ping: 2000, user: ({ headers }) => headers['x-user'] },
+  eventStreams: true,
 };
 
 async function observe() {

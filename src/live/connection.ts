@@ -69,8 +69,6 @@ export interface ConnectionSettings extends EndpointSettings {
   readonly onConnect: ((connection: ConnectingSubscription) => MaybePromise<ConnectResult>) | undefined;
   readonly onClose: ((connection: SubscriptionConnection, end: SubscriptionEnd) => unknown) | undefined;
   readonly limits: EndpointSettings['limits'] & { readonly initTimeout: number };
-  /** Milliseconds between two pings; 0: none. */
-  readonly ping: number;
 }
 
 /** The services that the connections of one endpoint share. */

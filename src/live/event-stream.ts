@@ -19,7 +19,6 @@ import {
   OPERATION_BYTES,
 } from './endpoint.ts';
 import { closeCodeOf, estimateMemory, LiveOperation, runPrepared } from './operation.ts';
-import type { EventStreamSettings } from './options.ts';
 import { type Envelope, type FlushMode, type FlushScheduler, type Messages, OutputQueue } from './queue.ts';
 import type { EventContext } from './source.ts';
 import type { StreamFormat } from './stream-formats.ts';
@@ -40,17 +39,14 @@ interface StreamRun {
 
 export class EventStreams {
   readonly #core: GraphQLCore;
-  /** Milliseconds between messages that keep a stream open; 0: none. */
-  readonly #ping: number;
   /** Whether the option `eventStreams` is set, rather than on by default. */
   readonly #isExplicit: boolean;
   readonly #joined = new JoinedMessages();
   /** Without `attachSubscriptions`. */
   readonly #ownEndpoint: (req: IncomingMessage) => LiveEndpoint;
 
-  constructor(core: GraphQLCore, { ping }: EventStreamSettings, { isExplicit }: { isExplicit: boolean }) {
+  constructor(core: GraphQLCore, isExplicit: boolean) {
     this.#core = core;
-    this.#ping = ping;
     this.#isExplicit = isExplicit;
     this.#ownEndpoint = endpointsByServer(() => new LiveEndpoint(core, LIVE_DEFAULTS, PERIOD));
   }
@@ -71,7 +67,6 @@ export class EventStreams {
       throw new HttpError(413, 'The document and the variables are too large', { code: 'OPERATION_REFUSED' });
     }
     this.#hold(req, res);
-    if (this.#ping > 0) endpoint.timer.shorten(Math.max(5, this.#ping / 4));
     const stream = new EventStream(endpoint, {
       req,
       res,
@@ -82,7 +77,8 @@ export class EventStreams {
       observed,
       encoding: createEncoding(),
     });
-    stream.open(new StreamQueue(stream.writer, endpoint.scheduler, this.#joined), this.#ping);
+    const queue = new StreamQueue(stream.writer, endpoint.scheduler, this.#joined);
+    stream.open(queue, endpoint.settings.ping);
     const checks = endpoint.opening.get(res) ?? [];
     endpoint.opening.delete(res);
     for (const check of checks) check(stream);
@@ -111,7 +107,7 @@ export class EventStreams {
     if (attached?.hasOnConnect === true && !this.#isExplicit) {
       const message =
         'Subscriptions over HTTP are off because attachSubscriptions has the option "onConnect", which they do not ' +
-        'call; use a WebSocket, or set the option "eventStreams" of graphqlHTTP';
+        'call; use a WebSocket, or set the option eventStreams: true of graphqlHTTP';
       throw new HttpError(400, message, { code: 'SUBSCRIPTION_OVER_HTTP' });
     }
     const endpoint = attached?.endpoint ?? this.#ownEndpoint(req);

@@ -53,7 +53,7 @@ const GRAPHQL: Replacements = {
     'subscriptions subscription websocket webSockets ws installSubscriptionHandlers',
     'use attachSubscriptions(server, handler)',
   ),
-  ...all('sse eventStream', 'event streams are on; their options are eventStreams'),
+  ...all('sse eventStream', 'event streams are on; eventStreams: false switches them off'),
   pubsub: 'create it with createPubSub of espalier/pubsub, and use it in the subscribe resolvers',
   debug: 'errors are reported to onError; with NODE_ENV=development responses contain extensions.debug',
   logger: 'use onError for errors, and DEBUG=espalier:* for refused requests',
