@@ -147,8 +147,11 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
    * is reported, and the result is sent as it is. @default none
    */
   onResult?: Hook<[result: ResultDetails<Source, Context, C>], MaybePromise<ResultAdditions>> | undefined;
-  /** Adds signed cursors to the results of subscriptions with a history; clients continue after them. @default none */
-  cursors?: CursorOptions<Context> | undefined;
+  /**
+   * Adds signed cursors to the results of subscriptions with a history; clients continue after them. A cursor is valid for
+   * its `caller`, or with `share` for its key; without either for all. @default none
+   */
+  cursors?: CursorOptions | undefined;
   /**
    * Enforces `@authenticated`, `@requiresScopes` and `@policy` of the schema. Without it, a schema that has them is an
    * error in development, and a warning in production; `false` says that a router in front enforces them. `true`: with the
@@ -563,18 +566,12 @@ export interface ClientLimitOptions<Source = ContextSource> {
 export type CursorKey = string | Uint8Array;
 
 /** Options of cursors, with which clients continue a subscription after the last event that they received. */
-export interface CursorOptions<Context = unknown> {
+export interface CursorOptions {
   /**
    * The secret that signs cursors, at least 32 bytes long; equal in all processes. Of a list, the first one
    * signs, and cursors of all are accepted: put a new secret first, and remove the old one after `maxAge`.
    */
   key: CursorKey | readonly CursorKey[];
-  /**
-   * Returns the user of a context. A cursor is valid for its user only. Subscriptions with a `share` key are
-   * bound to that key instead.
-   * @default the id of the option `caller`; without one, cursors are bound to their operation only
-   */
-  user?: Hook<[context: Context], string | number | null | undefined> | undefined;
   /** The time for which a cursor is valid. @default 86_400_000 (a day) */
   maxAge?: Duration | undefined;
 }

@@ -95,7 +95,7 @@ const FEATURES = {
   cost: { maxCost: 500 },
   budget: { limit: 1000, window: 60_000, key: ({ headers }) => headers['x-client'] },
   context: ({ headers }) => ({ user: headers['x-user'] }),
-  cursors: { key: 'a secret of the soak that is long enough', user: ({ user }) => user },
+  cursors: { key: 'a secret of the soak that is long enough' },
   eventStreams: true,
 };
 

@@ -247,8 +247,7 @@ function openCursors(
   settings: CursorSettings,
   key: ShareKey | undefined,
 ): boolean {
-  const caller =
-    key === undefined ? { user: settings.user(operation.contextValue, operation.caller) } : { share: key };
+  const caller = key === undefined ? { user: operation.caller?.id } : { share: key };
   // The cursor of a caller that has lost or got a scope since then is refused.
   const principal = { ...caller, access: operation.access?.key || undefined };
   const binding = identityOf(principal, { ...operation.params, query: prepared.source });

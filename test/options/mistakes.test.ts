@@ -353,7 +353,7 @@ const FAMILIES = {
       },
     }),
     ...cursors('secret', {}, { key: 'short' }, { key: [] }, { key: [KEY, 'short'] }, { key: KEY, ttl: 1 }),
-    ...cursors({ key: KEY, maxAge: 0 }, { key: KEY, user: 'me' }),
+    ...cursors({ key: KEY, maxAge: 0 }),
   ],
   'the options for caches and costs': [
     ...api({ cacheControl: 'on' }, { httpCache: { defaultMaxAge: -1 } }, { httpCache: { maxAge: 5 } }),
