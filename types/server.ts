@@ -76,17 +76,11 @@ export interface Http2Options
     OverHttp2,
     HealthOptions {}
 
-/** Every option of `http2.createSecureServer`. */
+/** Every option of `http2.createSecureServer`. `allowHTTP1` is on by default: WebSockets need it. */
 export interface SecureHttp2Options
   extends NodeSecureHttp2Options<RequestClass, ResponseClass, Http2RequestClass, Http2ResponseClass>,
     OverHttp2,
-    HealthOptions {
-  /**
-   * Whether the server also accepts HTTP/1.1 clients. WebSockets need it.
-   * @default true
-   */
-  allowHTTP1?: boolean | undefined;
-}
+    HealthOptions {}
 
 /** The state of a server. `draining` begins with `drain()` or with `close()` of the server. */
 export type ServerState = 'starting' | 'ready' | 'draining';
