@@ -36,7 +36,6 @@ import type {
 } from './operation.ts';
 import type { RedisSource } from './redis.ts';
 import type { CacheInvalidator, ResponseCacheOptions } from './response-cache.ts';
-import type { Precompressed } from './static.ts';
 import type { ContextDetails, SubscriptionProtocol, WebsocketHandler } from './subscriptions.ts';
 import type { UploadOptions } from './uploads.ts';
 import type { SchemaUsage, UsageOptions } from './usage.ts';
@@ -230,11 +229,6 @@ export interface GraphQLCompressOptions {
    * @default false
    */
   private?: boolean | undefined;
-  /**
-   * The codings, in the order of preference among codings that the client weights equally. zstd needs Node 22.15.
-   * @default ['zstd', 'br', 'gzip']
-   */
-  codings?: readonly Precompressed[] | undefined;
 }
 
 /**
