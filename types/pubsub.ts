@@ -17,14 +17,8 @@ export interface PubSubOptions {
    */
   history?: HistoryOptions | undefined;
   /**
-   * Events that may wait for one subscriber. With more than this, its stream ends with `ERR_EVENTS_MISSED`
-   * when the subscriber reads nothing for a second.
-   * @default 1024
-   */
-  maxBufferedEvents?: number | undefined;
-  /**
-   * Bytes of further events that may wait for one subscriber that reads, measured as JSON. Above it, its
-   * stream ends with `ERR_EVENTS_MISSED` immediately.
+   * Bytes of events that may wait for one subscriber, measured as JSON from the 65th event on. Above it, its stream
+   * ends with `ERR_EVENTS_MISSED`; so does one with more than 1024 waiting events that reads none for a second.
    * @default 8_388_608 (8 MiB)
    */
   maxBufferedBytes?: ByteSize | undefined;

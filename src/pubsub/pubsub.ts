@@ -18,7 +18,6 @@ import {
   isEither,
   type OptionScope,
   optionError,
-  positive,
   type Rules,
   resolveOptions,
   rule,
@@ -108,7 +107,7 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
     this.#settings = settings;
     this.#prefix = settings.engine?.prefix ?? '';
     this.#services = {
-      limits: settings,
+      maxBufferedBytes: settings.maxBufferedBytes,
       slowReaders: new SlowReaders(),
       emptied: (topic) => {
         if (this.#topics.get(topic.channel) !== topic) return;
@@ -266,7 +265,7 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
   }
 
   #endedStream(error?: Error): EventStream<unknown> {
-    const queue = new EventQueue(this.#settings, { ended() {}, grew() {} });
+    const queue = new EventQueue(this.#settings.maxBufferedBytes, { ended() {}, grew() {} });
     queue.end(error);
     return queue;
   }
@@ -328,7 +327,6 @@ function observePublish(topic: string, payload: unknown, publish: () => Promise<
 interface PubSubSettings {
   readonly engine: Engine | undefined;
   readonly history: HistorySettings | undefined;
-  readonly maxBufferedEvents: number;
   readonly maxBufferedBytes: number;
   readonly maxOutage: number;
   readonly onGap: () => void;
@@ -356,7 +354,6 @@ const RULES: Rules<Given> = {
     `${redisRule.accepted}, what redis() or file() returned, postgres() of espalier/postgres, or an object with open, publish, subscribe, unsubscribe and close`,
   ),
   history: rule<unknown>(undefined, isObject, "an object such as { length: 1000, ttl: '5m' }"),
-  maxBufferedEvents: positive(1024),
   maxBufferedBytes: bytes(8 * 1024 * 1024),
   maxOutage: delay(60_000),
   onGap: rule(ignore, isFunction, 'a function'),

@@ -447,7 +447,7 @@ const FAMILIES = {
       { host: 'localhost', port: 6379 },
     ),
     ...each(createPubSub, { connection: {} }, { publisher: {} }, { bufferSize: 1 }, { bufferBytes: 1 }),
-    ...each(createPubSub, { maxBufferedEvents: 0 }, { transport: {} }, { maxOutage: 0 }),
+    ...each(createPubSub, { maxBufferedBytes: 0 }, { transport: {} }),
     ...each(createPubSub, { pool }, { postgres: pool }, { file: 'events.db' }),
     ...calls(postgres, [{}], [pool, { schema: 'Upper' }], [pool, { listen: {} }], [pool, { max: 1 }]),
     ...calls(postgres, [{ ...pool, escapeLiteral: empty }], [{ ...pool, options: { max: 1 } }]),
