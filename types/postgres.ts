@@ -41,7 +41,7 @@ export interface PostgresOptions {
   /**
    * The time in which PostgreSQL must reply. After that the listening connection is closed and opened again, and
    * waiting publishes reject with the code `ERR_POSTGRES_TIMEOUT`: their events may still be stored. Also the time
-   * limit for connecting.
+   * limit for connecting. After twelve times as long without a connection, streams end with `ERR_EVENTS_MISSED`.
    * @default 5000
    */
   commandTimeout?: Duration | undefined;

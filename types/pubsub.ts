@@ -23,13 +23,6 @@ export interface PubSubOptions {
    */
   maxBufferedBytes?: ByteSize | undefined;
   /**
-   * The time without a connection after which streams end with `ERR_EVENTS_MISSED`, so that clients learn
-   * that events may be missing. A client with a cursor continues after its last event when the connection is
-   * back.
-   * @default 60_000 (1 minute)
-   */
-  maxOutage?: Duration | undefined;
-  /**
    * Called after the connection of the transport was lost and is open again. Without `history` the streams have
    * ended. For logs and metrics.
    * @default none
@@ -86,7 +79,8 @@ export interface RedisTransportOptions {
   heartbeat?: Duration | undefined;
   /**
    * The time in which Redis must reply. After that the connection is closed and opened again, and waiting
-   * publishes reject with the code `ERR_REDIS_TIMEOUT`. Also the time limit for connecting.
+   * publishes reject with the code `ERR_REDIS_TIMEOUT`. Also the time limit for connecting. After twelve times as long
+   * without a connection, streams end with `ERR_EVENTS_MISSED`.
    * @default 5000
    */
   commandTimeout?: Duration | undefined;

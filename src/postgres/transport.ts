@@ -116,6 +116,10 @@ export class PostgresTransport implements Engine {
     return this.#settings.heartbeat;
   }
 
+  get commandTimeout(): number {
+    return this.#settings.commandTimeout;
+  }
+
   open(listener: TransportListener, limits: HistorySettings = DEFAULT_LIMITS): void {
     this.#listener = listener;
     this.#limits = limits;

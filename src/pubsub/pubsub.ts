@@ -14,7 +14,6 @@ import { createChannel, type EventChannel, Observed } from '../diagnostics/chann
 import { createErrorListener, guardListener } from '../diagnostics/logging.ts';
 import {
   bytes,
-  delay,
   isEither,
   type OptionScope,
   optionError,
@@ -128,8 +127,7 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
         for (const topic of this.#topicsOf(channel)) topic.reconnected();
         settings.onGap();
       },
-      outage: (channels) => {
-        const seconds = Math.round(settings.maxOutage / 1000);
+      outage: (channels, seconds) => {
         for (const channel of channels)
           this.#topics.get(channel)?.end(mayHaveMissedEvents(`no connection for ${seconds} seconds`));
       },
@@ -274,12 +272,11 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
 /** Milliseconds between two checks for messages that a transport of the application has dropped. */
 const HEARTBEAT = 5000;
 
-function createTransport({ engine, ...settings }: PubSubSettings, events: TransportEvents): Transport {
-  const { history } = settings;
+function createTransport({ engine, history, onError }: PubSubSettings, events: TransportEvents): Transport {
   if (engine === undefined) return createLocalTransport(events, history && new MemoryHistory(history));
-  const transport = new SharedTransport(engine, events, settings);
+  const transport = new SharedTransport(engine, events, history);
   if (history === undefined || transport.history !== undefined) return transport;
-  transport.close().catch(settings.onError);
+  transport.close().catch(onError);
   throw optionError(
     PUBSUB_OPTIONS,
     'option "history" has no effect with this transport, which stores no events; remove it',
@@ -328,7 +325,6 @@ interface PubSubSettings {
   readonly engine: Engine | undefined;
   readonly history: HistorySettings | undefined;
   readonly maxBufferedBytes: number;
-  readonly maxOutage: number;
   readonly onGap: () => void;
   readonly onError: (error: Error) => void;
 }
@@ -355,7 +351,6 @@ const RULES: Rules<Given> = {
   ),
   history: rule<unknown>(undefined, isObject, "an object such as { length: 1000, ttl: '5m' }"),
   maxBufferedBytes: bytes(8 * 1024 * 1024),
-  maxOutage: delay(60_000),
   onGap: rule(ignore, isFunction, 'a function'),
   onError: rule<Given['onError']>(
     undefined,
