@@ -88,7 +88,7 @@ async function start(folder) {
   // Those that would print a notice in production are set.
   const options = { graphiql: false, introspection: true, getMutations: true, onError: () => undefined };
   const schema = makeSchema(build, bus);
-  const graphql = graphqlHTTP(schema, { ...options, eventStreams: { ping: false } });
+  const graphql = graphqlHTTP(schema, options);
   const routes = new Map([
     ['/graphql', graphql],
     ['/cached', ifKnown(() => graphqlHTTP(schema, { ...options, responseCache: true }))],

@@ -27,7 +27,7 @@ const TOPICS = ['a', 'b', 'c', 'd'];
 const CLIENTS = 24;
 const LIMITS = { length: 200, ttl: 20_000 };
 const TIMES = { heartbeat: 150, commandTimeout: 500 };
-const OPTIONS = { maxOutage: 800, onError: false };
+const OPTIONS = { onError: false };
 
 let random = Number(given('seed', Date.now() % 1e6));
 console.log(`seed ${random}`);

@@ -20,7 +20,7 @@ async function espalier(share) {
   const bus = createBus();
   const schema = buildSchema(TYPES);
   schema.getSubscriptionType().getFields().event.subscribe = () => bus.subscribe();
-  const handler = graphqlHTTP(schema, { graphiql: false, eventStreams: { ping: false } });
+  const handler = graphqlHTTP(schema, { graphiql: false });
   const publish = publishOn(bus.publish);
   const server = createServer((req, res) =>
     req.url.startsWith('/publish') ? publish(req, res) : handler(req, res),

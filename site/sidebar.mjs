@@ -87,7 +87,6 @@ export const PARTS = [
       ['Recipes', 'recipes.md'],
       ['Testing', 'testing.md'],
       ['Errors and logging', 'errors.md'],
-      ['Error modes', 'error-modes.md'],
       ['Error codes', 'error-codes.md'],
       ['Troubleshooting', 'troubleshooting.md'],
     ],

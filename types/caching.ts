@@ -59,8 +59,6 @@ export type CacheControlInfo = GraphQLResolveInfo & { readonly cacheControl: Cac
 
 /** The option `httpCache` of `graphqlHTTP`. */
 export interface CacheControlOptions {
-  /** Names of request headers that every result depends on, such as `Accept-Language`. @default [] */
-  vary?: readonly string[] | undefined;
   /** Seconds, or a time such as `'5m'`, for root fields and fields of object types that have no hint. @default 0, not cacheable */
   defaultMaxAge?: number | string | undefined;
   /**

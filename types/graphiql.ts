@@ -4,21 +4,10 @@ import type { ConnectRequest, Hook, MaybePromise } from './connect.ts';
 /** Options of the GraphiQL page. All are optional. */
 export interface GraphiQLOptions {
   /**
-   * Title of the page. It is plain text; markup is escaped.
-   * @default 'GraphiQL'
-   */
-  title?: string | undefined;
-  /**
    * Query in the editor on the first visit. Saved tabs and `?query=` take precedence.
    * @default a query from the schema
    */
   defaultQuery?: string | undefined;
-  /**
-   * Headers in the headers editor of a new tab: a JSON text, or an object of strings. They are sent with queries and
-   * mutations, and as `connectionParams` with subscriptions. Every visitor of the page can read them.
-   * @default none
-   */
-  defaultHeaders?: string | Readonly<Record<string, string>> | undefined;
   /**
    * URL for queries and mutations. Another origin is added to `connect-src` of the page's policy.
    * @default the page's own URL

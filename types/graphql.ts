@@ -36,7 +36,6 @@ import type {
 } from './operation.ts';
 import type { RedisSource } from './redis.ts';
 import type { CacheInvalidator, ResponseCacheOptions } from './response-cache.ts';
-import type { Precompressed } from './static.ts';
 import type { ContextDetails, SubscriptionProtocol, WebsocketHandler } from './subscriptions.ts';
 import type { UploadOptions } from './uploads.ts';
 import type { SchemaUsage, UsageOptions } from './usage.ts';
@@ -137,8 +136,6 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
    * @default logs to the console, except errors that go to `next(error)`
    */
   onError?: false | ErrorReporter | undefined;
-  /** Which error modes requests may choose with `onError`, and what errors contain. @default {} */
-  errors?: ErrorOptions | undefined;
   /** Called once for each operation, between validation and execution; may refuse it, or add `extensions` to its response. @default none */
   onOperation?:
     | Hook<[operation: OperationDetails<Source, Context, C>], MaybePromise<OperationDecision>>
@@ -149,15 +146,21 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
    * is sent without them. @default none
    */
   onResult?: Hook<[result: ResultDetails<Source, Context, C>], MaybePromise<ResultAdditions>> | undefined;
-  /** Adds signed cursors to the results of subscriptions with a history; clients continue after them. @default none */
-  cursors?: CursorOptions<Context> | undefined;
+  /**
+   * Adds signed cursors to the results of subscriptions with a history; clients continue after them. A cursor is valid for
+   * its `caller`, or with `share` for its key; without either for all. @default none
+   */
+  cursors?: CursorOptions | undefined;
   /**
    * Enforces `@authenticated`, `@requiresScopes` and `@policy` of the schema. `true` uses the scopes of the option `caller`.
    * `false` says that something else enforces them, such as a router. Without the option, a schema with these directives is
    * an error in development and a warning in production. @default off
    */
   auth?: boolean | AuthOptions<Source, Context> | undefined;
-  /** Computes the cost of each operation from the schema's directives and refuses expensive ones. @default off */
+  /**
+   * Computes the cost of each operation from the schema's directives, refuses expensive ones, and sends the cost in the
+   * header `GraphQL-Cost`, such as `42;max=1000`. @default off
+   */
   cost?: boolean | CostOptions | undefined;
   /** Limits the cost or the number of operations per client and time; more is 429. @default none */
   budget?: BudgetOptions<Source, Context> | undefined;
@@ -226,13 +229,6 @@ export interface GraphQLCompressOptions {
    * @default false
    */
   private?: boolean | undefined;
-  /**
-   * The codings, in the order of preference among codings that the client weights equally. zstd needs Node 22.15.
-   * @default ['zstd', 'br', 'gzip']
-   */
-  codings?: readonly Precompressed[] | undefined;
-  /** Smallest result to compress. @default 1024 */
-  minBytes?: ByteSize | undefined;
 }
 
 /**
@@ -276,8 +272,6 @@ export interface GraphQLOptions<
    * @default 'legacy'
    */
   statusCodes?: 'legacy' | 'spec' | 'apollo' | ((response: ResponseStatus) => number | undefined) | undefined;
-  /** Whether compressed JSON bodies are accepted (gzip, deflate, br); limits count the decompressed bytes. Otherwise 415. @default false */
-  inflate?: boolean | undefined;
   /**
    * Caching over HTTP: `@cacheControl` in the schema and `info.cacheControl` of resolvers decide about
    * `Cache-Control` of GET and QUERY responses, which get an ETag. `false`: `no-store`.
@@ -305,11 +299,11 @@ export interface GraphQLOptions<
   uploads?: UploadOptions | undefined;
   /**
    * Subscriptions over HTTP, for requests that accept `text/event-stream` or Apollo's multipart protocol;
-   * `false`: 400. They have the limits, sharing and statistics of `attachSubscriptions`. They do not call its
-   * `onConnect`: with that option they are off unless `eventStreams` is set.
+   * `false`: 400. They have the `ping`, limits, sharing and statistics of `attachSubscriptions`. They do not call its
+   * `onConnect`: with that option they are off unless `eventStreams` is `true`.
    * @default on
    */
-  eventStreams?: false | EventStreamOptions | undefined;
+  eventStreams?: boolean | undefined;
   /** Accepted subprotocols of WebSockets; a client that offers none of them is closed with 4406. @default ['graphql-transport-ws', 'graphql-ws'] */
   subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
 }
@@ -351,19 +345,6 @@ export interface GraphQLHandler<Context = unknown, C extends Caller = Caller> ex
 /** The target of `attachSubscriptions`: the handler that `graphqlHTTP` returned, or a schema. */
 export type SubscriptionTarget<Context = unknown> = GraphQLSchema | GraphQLHandler<Context>;
 
-/** Options of errors (GraphQL proposals "onError" and "error coordinates"). */
-export interface ErrorOptions {
-  /**
-   * The values that the parameter `onError` of a request may have. `'PROPAGATE'`: a failed non-null field sets its
-   * parent to null, as without the parameter. `'NULL'`: the failed field itself is null. `'HALT'`: the first error ends the
-   * execution, and `data` is null. Any other value is a request error (400, code `BAD_REQUEST`).
-   * @default none: `onError` is ignored
-   */
-  modes?: readonly ('PROPAGATE' | 'NULL' | 'HALT')[] | undefined;
-  /** Adds `coordinate`, such as `User.name`, to the errors of fields. @default false */
-  coordinate?: boolean | undefined;
-}
-
 /** Limits of one document, checked once per document, before validation. `Infinity` means no limit. */
 export interface DocumentLimits {
   /**
@@ -385,17 +366,20 @@ export interface DocumentLimits {
   fields?: number | undefined;
   /** Fields at the root of one operation. @default 100 */
   rootFields?: number | undefined;
-  /** Aliases in one operation, fragments counted at each spread. @default 1000 */
+  /**
+   * Aliases in one operation, fragments counted at each spread. It may have a fifth as many directives, at least 200.
+   * @default 1000
+   */
   aliases?: number | undefined;
-  /** Directives in one operation, fragments counted at each spread. @default 200 */
-  directives?: number | undefined;
-  /** Values in the variables of one request, lists and objects counted by their members. @default 20000 */
-  variables?: number | undefined;
 }
 
 /** The limits of a request over HTTP. */
 export interface GraphQLLimits extends DocumentLimits {
-  /** Bytes of a JSON body, counted after decompression, and of `operations` and `map` of an upload; more is 413. @default 1048576 */
+  /**
+   * Bytes of a JSON body, counted after decompression (gzip, deflate, br), and of `operations` and `map` of an upload;
+   * more is 413. Variables may have 20000 values for each MiB of it, at least 20000.
+   * @default 1048576
+   */
   bodyBytes?: ByteSize | undefined;
   /** The time until a body is complete, and for each 16 KiB of an upload; then 408. @default 30000 */
   bodyTimeout?: Duration | undefined;
@@ -410,11 +394,6 @@ export interface PersistedQueryManifest {
     readonly body: string;
     readonly name?: string | undefined;
     readonly type?: string | undefined;
-    /**
-     * Fixes the error mode of the document, whatever `onError` of the request is. It must be in `errors.modes`.
-     * @default the mode that the request chooses
-     */
-    readonly onError?: 'PROPAGATE' | 'NULL' | 'HALT' | undefined;
   }[];
 }
 
@@ -490,12 +469,6 @@ export interface DocumentsOptions<Source = ContextSource> {
   cacheBytes?: ByteSize | undefined;
 }
 
-/** Options of subscriptions over HTTP. */
-export interface EventStreamOptions {
-  /** The time between messages that keep a stream open through proxies; `false`: none. @default 12000 */
-  ping?: Duration | false | undefined;
-}
-
 /**
  * Options of the cost of operations, which `@cost` and `@listSize` of the IBM specification set in the schema
  * (https://ibm.github.io/graphql-specs/cost-spec.html).
@@ -505,8 +478,6 @@ export interface CostOptions {
   maxCost?: number | undefined;
   /** Refuses no operation; the header and the channel `espalier:graphql:cost` show its cost. @default false */
   reportOnly?: boolean | undefined;
-  /** Sends the cost of an operation in the header `GraphQL-Cost`, such as `GraphQL-Cost: 42;max=1000`. @default false */
-  header?: boolean | undefined;
 }
 
 /** Options of budgets: each key has a token bucket, which operations take tokens from. */
@@ -560,18 +531,12 @@ export interface ClientLimitOptions {
 export type CursorKey = string | Uint8Array;
 
 /** Options of cursors, with which clients continue a subscription after the last event that they received. */
-export interface CursorOptions<Context = unknown> {
+export interface CursorOptions {
   /**
    * The secret that signs cursors, at least 32 bytes long; equal in all processes. Of a list, the first one
    * signs, and cursors of all are accepted: put a new secret first, and remove the old one after `maxAge`.
    */
   key: CursorKey | readonly CursorKey[];
-  /**
-   * Returns the user of a context. A cursor is valid for its user only. Subscriptions with a `share` key are
-   * bound to that key instead.
-   * @default the id of the option `caller`; without one, cursors are bound to their operation only
-   */
-  user?: Hook<[context: Context], string | number | null | undefined> | undefined;
   /** The time for which a cursor is valid. @default 86_400_000 (a day) */
   maxAge?: Duration | undefined;
 }

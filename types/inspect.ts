@@ -10,11 +10,6 @@ export interface InspectOptions {
    * @default with `NODE_ENV` `development` or `test`, every client
    */
   guard?: Hook<[req: IncomingMessage], MaybePromise<boolean>> | undefined;
-  /**
-   * The title of the page, for example the name of the service.
-   * @default 'espalier'
-   */
-  title?: string | undefined;
 }
 
 /** Durations in milliseconds. Null if there are none. */

@@ -11,13 +11,6 @@ export interface McpOptions {
    * `scopes_supported` has the scopes that the tools require. @default none
    */
   resourceMetadata?: McpResourceMetadata | undefined;
-  /** Adds the tools `search_schema` and `describe_type`, which show the schema to agents. @default false */
-  search?: boolean | undefined;
-  /**
-   * Variables that are filled from headers of the request, as header names by the names of variables. Agents neither see
-   * nor set them. @default {}
-   */
-  variablesFromHeaders?: Readonly<Record<string, string>> | undefined;
   /** What the API is for, which agents read before they use it. @default none */
   instructions?: string | undefined;
 }

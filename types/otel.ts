@@ -14,30 +14,20 @@ export interface OpenTelemetryOptions {
    */
   enabled?: boolean | undefined;
   /**
-   * The operation names that are part of span names and of metrics. Clients choose these names, so their
-   * number must be bounded: a list of names, or `true` for the first names that arrive, up to
-   * 100. Other names become `_OTHER` in metrics. Spans always have the attribute
+   * The names of operations, and of topics of `espalier/pubsub`, that are part of span names and of metrics. Clients
+   * choose the names of operations, so their number must be bounded: a list of names, or `true` for the first
+   * names that arrive, up to 100 of each. Other names become `_OTHER` in metrics. Spans always have the attribute
    * `graphql.operation.name`.
    * @default false
    */
-  operationNames?: boolean | readonly string[] | undefined;
+  names?: boolean | readonly string[] | undefined;
   /**
-   * The topics of `espalier/pubsub` that are part of spans and metrics: as `operationNames`.
+   * Adds to spans the text of documents, with `*` instead of strings and `0` instead of numbers, and variables as
+   * JSON: all, or those in a list, which may be empty. Variables often contain personal data. Spans always have the hash
+   * of the document.
    * @default false
    */
-  topics?: boolean | readonly string[] | undefined;
-  /**
-   * Adds the text of documents to spans, with `*` instead of strings and `0` instead of numbers. Spans always
-   * have its hash.
-   * @default false
-   */
-  documents?: boolean | undefined;
-  /**
-   * Adds the variables of operations to spans as JSON: all, or those in a list. Variables often contain
-   * personal data.
-   * @default false
-   */
-  variables?: boolean | readonly string[] | undefined;
+  contents?: boolean | readonly string[] | undefined;
   /**
    * The kinds of spans, in addition to those of operations. The metrics of the others remain.
    * @default ['events', 'files', 'uploads', 'pubsub']

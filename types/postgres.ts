@@ -22,16 +22,11 @@ export interface PostgresPool {
 export interface PostgresOptions {
   /**
    * The schema of the tables: 1 to 40 lower-case letters, digits and `_`. Applications with one database need
-   * different schemas.
+   * different schemas. It is created if it is missing, for which the user needs the permission CREATE on the database,
+   * unless your own migrations run the SQL of `migration()` before.
    * @default 'espalier'
    */
   schema?: string | undefined;
-  /**
-   * Whether to create the schema with its tables and function if they are missing. The user then needs the
-   * permission CREATE on the database. With `false` your own migrations run the SQL of `migration()`.
-   * @default true
-   */
-  create?: boolean | undefined;
   /**
    * A pool with direct connections or session pooling for the connection that listens, when `pool` leads to a
    * pooler in transaction mode. That connection stays open.
@@ -46,7 +41,7 @@ export interface PostgresOptions {
   /**
    * The time in which PostgreSQL must reply. After that the listening connection is closed and opened again, and
    * waiting publishes reject with the code `ERR_POSTGRES_TIMEOUT`: their events may still be stored. Also the time
-   * limit for connecting.
+   * limit for connecting. After twelve times as long without a connection, streams end with `ERR_EVENTS_MISSED`.
    * @default 5000
    */
   commandTimeout?: Duration | undefined;

@@ -17,24 +17,11 @@ export interface PubSubOptions {
    */
   history?: HistoryOptions | undefined;
   /**
-   * Events that may wait for one subscriber. With more than this, its stream ends with `ERR_EVENTS_MISSED`
-   * when the subscriber reads nothing for a second.
-   * @default 1024
-   */
-  maxBufferedEvents?: number | undefined;
-  /**
-   * Bytes of further events that may wait for one subscriber that reads, measured as JSON. Above it, its
-   * stream ends with `ERR_EVENTS_MISSED` immediately.
+   * Bytes of events that may wait for one subscriber, measured as JSON from the 65th event on. Above it, its stream
+   * ends with `ERR_EVENTS_MISSED`; so does one with more than 1024 waiting events that reads none for a second.
    * @default 8_388_608 (8 MiB)
    */
   maxBufferedBytes?: ByteSize | undefined;
-  /**
-   * The time without a connection after which streams end with `ERR_EVENTS_MISSED`, so that clients learn
-   * that events may be missing. A client with a cursor continues after its last event when the connection is
-   * back.
-   * @default 60_000 (1 minute)
-   */
-  maxOutage?: Duration | undefined;
   /**
    * Called after the connection of the transport was lost and is open again. Without `history` the streams have
    * ended. For logs and metrics.
@@ -92,7 +79,8 @@ export interface RedisTransportOptions {
   heartbeat?: Duration | undefined;
   /**
    * The time in which Redis must reply. After that the connection is closed and opened again, and waiting
-   * publishes reject with the code `ERR_REDIS_TIMEOUT`. Also the time limit for connecting.
+   * publishes reject with the code `ERR_REDIS_TIMEOUT`. Also the time limit for connecting. After twelve times as long
+   * without a connection, streams end with `ERR_EVENTS_MISSED`.
    * @default 5000
    */
   commandTimeout?: Duration | undefined;

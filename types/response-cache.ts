@@ -96,10 +96,6 @@ export interface RedisStoreOptions {
    * @default 'espalier:cache:'
    */
   prefix?: string | undefined;
-  /** The largest response in bytes. @default 1048576 (1 MiB) */
-  maxEntryBytes?: ByteSize | undefined;
-  /** Called with every error of the connection; `false` ignores them. @default a warning on standard error */
-  onError?: ((error: Error) => void) | false | undefined;
 }
 
 /** A store of responses in Redis, which several processes share. */

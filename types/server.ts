@@ -76,17 +76,11 @@ export interface Http2Options
     OverHttp2,
     HealthOptions {}
 
-/** Every option of `http2.createSecureServer`. */
+/** Every option of `http2.createSecureServer`. `allowHTTP1` is on by default: WebSockets need it. */
 export interface SecureHttp2Options
   extends NodeSecureHttp2Options<RequestClass, ResponseClass, Http2RequestClass, Http2ResponseClass>,
     OverHttp2,
-    HealthOptions {
-  /**
-   * Whether the server also accepts HTTP/1.1 clients. WebSockets need it.
-   * @default true
-   */
-  allowHTTP1?: boolean | undefined;
-}
+    HealthOptions {}
 
 /** The state of a server. `draining` begins with `drain()` or with `close()` of the server. */
 export type ServerState = 'starting' | 'ready' | 'draining';
@@ -97,16 +91,11 @@ export type ReadinessCheck = () => unknown;
 /** Options of `createServer` for its health. */
 export interface HealthOptions {
   /**
-   * Checks by name that must pass before the server is ready, such as a connection to a database. The
+   * Checks by name that must pass within 2 seconds before the server is ready, such as a connection to a database. The
    * readiness handler runs them for each request, but at most once a second.
    * @default none
    */
   checks?: Readonly<Record<string, ReadinessCheck>> | undefined;
-  /**
-   * The time after which a check fails, at most 2147483647 milliseconds.
-   * @default 2000
-   */
-  checkTimeout?: Duration | undefined;
 }
 
 /** Options of `drain()`. */

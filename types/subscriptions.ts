@@ -49,6 +49,14 @@ export interface SubscriptionConnection<Context = unknown> {
   readonly websocket: WebSocketLike;
 }
 
+/** How a connection has ended. */
+export interface SubscriptionEnd {
+  readonly code: number;
+  readonly reason: string;
+  /** Whether the connection was accepted. */
+  readonly accepted: boolean;
+}
+
 /** A protocol of event streams: GraphQL over server-sent events, or Apollo's multipart subscription protocol. */
 export type StreamProtocol = 'graphql-sse' | 'multipart';
 
@@ -125,14 +133,8 @@ export interface SubscriptionOptions<Context = unknown> {
   contextPer?: 'operation' | 'event' | 'connection' | undefined;
   /** Called once per connection, when `connection_init` arrives; a thrown GraphQLError refuses with its message (4403). @default accepts */
   onConnect?: Hook<[connection: ConnectingSubscription<Context>], MaybePromise<ConnectResult>> | undefined;
-  /** Called once when a connection that was accepted has closed, whoever closed it. */
-  onDisconnect?:
-    | Hook<[connection: SubscriptionConnection<Context>, code: number, reason: string], unknown>
-    | undefined;
-  /** Like `onDisconnect`, and after it; also for connections that were not accepted. */
-  onClose?:
-    | Hook<[connection: SubscriptionConnection<Context>, code: number, reason: string], unknown>
-    | undefined;
+  /** Called once for each connection, when it has closed, whoever closed it, and its `onConnect` has returned. @default none */
+  onClose?: Hook<[connection: SubscriptionConnection<Context>, end: SubscriptionEnd], unknown> | undefined;
   /** Middleware that runs on the upgrade request before it is accepted: sessions, authentication, rate limits. @default [] */
   middleware?: readonly UpgradeMiddleware[] | undefined;
   /** Origins whose pages may connect, in addition to our own host: a list, `'*'`, or a function. Others get 403. @default the handler's, or [] */
@@ -141,12 +143,13 @@ export interface SubscriptionOptions<Context = unknown> {
     | readonly string[]
     | Hook<[origin: string, request: IncomingMessage], boolean>
     | undefined;
-  /** The time between pings, and until a silent peer is terminated; legacy clients also get `ka`. `false`: neither. @default 12000 */
+  /**
+   * The time between pings, and until a silent peer is terminated; legacy clients also get `ka`, and event streams of the
+   * handler what keeps them open through proxies. `false`: none of these. @default 12000
+   */
   ping?: Duration | false | undefined;
   /** Limits of connections and of their operations. */
   limits?: SubscriptionLimits | undefined;
-  /** `'oldest'`: a slow client loses its oldest events instead of its connection. @default false */
-  drop?: false | 'oldest' | undefined;
   /**
    * `'shared'`: compresses the messages to clients that offer it (RFC 7692) without context takeover, so that an event is
    * compressed once for all sockets: events of several sockets from 128 bytes, other messages from 1 KiB.

@@ -85,7 +85,6 @@ const limitsOf = (folder) => ({
 
 const FEATURES = {
   batching: true,
-  inflate: true,
   httpCache: { tags: 'Cache-Tag' },
   responseCache: {
     maxBytes: 2 << 20,
@@ -93,18 +92,18 @@ const FEATURES = {
     key: ({ headers }) => headers['x-user'] ?? '',
   },
   documents: { from: TRUSTED, apq: true, cacheBytes: 4 << 20 },
-  cost: { maxCost: 500, header: true },
+  cost: { maxCost: 500 },
   budget: { limit: 1000, window: 60_000, key: ({ headers }) => headers['x-client'] },
   context: ({ headers }) => ({ user: headers['x-user'] }),
-  cursors: { key: 'a secret of the soak that is long enough', user: ({ user }) => user },
-  eventStreams: { ping: 2000, user: ({ headers }) => headers['x-user'] },
+  cursors: { key: 'a secret of the soak that is long enough' },
+  eventStreams: true,
 };
 
 async function observe() {
   await startTelemetry({ exportMilliseconds: 5000 });
   const { EspalierInstrumentation } = await import('espalier/otel');
   // The events that the server publishes have no spans, so that the SDK is idle when there is no traffic.
-  new EspalierInstrumentation({ operationNames: true, spans: ['phases', 'events', 'files', 'uploads'] });
+  new EspalierInstrumentation({ names: true, spans: ['phases', 'events', 'files', 'uploads'] });
 }
 
 /** Returns middleware that leaks something now and then, to show that the checks find it. */

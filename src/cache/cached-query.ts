@@ -44,21 +44,15 @@ export class CachedQueries {
   readonly #services: QueryServices;
   readonly #schemaIdOf: ReturnType<typeof createSchemaId>;
   readonly #targetOf: ReturnType<typeof createTargetKey>;
-  readonly #vary: readonly string[];
   /** By the node of the operation: an observed operation is another object in each request. */
   readonly #plans = new WeakMap<OperationDefinitionNode, KeyPlan>();
 
-  constructor(
-    settings: ResponseCacheSettings,
-    store: FailsafeStore,
-    { options, parts, vary = [] }: CacheParts,
-  ) {
+  constructor(settings: ResponseCacheSettings, store: FailsafeStore, { options, parts }: CacheParts) {
     this.#cache = new ResponseCache(store, settings);
     const { compression } = options;
     this.#services = { settings, compression, reportError: parts.reportError };
     this.#schemaIdOf = createSchemaId(parts.hasOneSchema);
     this.#targetOf = createTargetKey(options);
-    this.#vary = vary;
   }
 
   execute(query: Query): MaybePromise<ExecutionOutcome> {
@@ -89,7 +83,7 @@ export class CachedQueries {
     return getOrCreate(
       this.#plans,
       prepared.operation,
-      () => new KeyPlan(prepared, this.#schemaIdOf(prepared.visible ?? prepared.schema), this.#vary),
+      () => new KeyPlan(prepared, this.#schemaIdOf(prepared.visible ?? prepared.schema)),
     );
   }
 
@@ -107,7 +101,7 @@ export class CachedQueries {
     const key = plan.keyOf({
       variables: call.variableValues,
       extensions: params?.extensions,
-      type: (exchange.accepted.type === GRAPHQL_TYPE ? 'g' : 'j') + (prepared.errorMode ?? ''),
+      type: exchange.accepted.type === GRAPHQL_TYPE ? 'g' : 'j',
       user: access === undefined ? user : `${access.storedKey} ${user}`,
       target: this.#targetOf(exchange.req) + variants,
       headers: exchange.req.headers,
@@ -141,8 +135,6 @@ const limitingHeaders = (res: ServerResponse): string =>
 interface CacheParts {
   readonly options: CacheOptions;
   readonly parts: ExtensionParts;
-  /** The request headers that keys contain. */
-  readonly vary: readonly string[] | undefined;
 }
 
 /** The services that the queries of one handler share. */

@@ -34,10 +34,7 @@ export function createCache(options: CacheOptions, parts: ExtensionParts): Exten
   const settings = httpCache ?? resolveCacheControl(responseCache !== undefined);
   if (settings === undefined) return { handler };
   const hints = new SchemaHints(settings.defaultMaxAge);
-  const queries =
-    responseCache &&
-    store &&
-    new CachedQueries(responseCache, store, { options, parts, vary: httpCache?.vary });
+  const queries = responseCache && store && new CachedQueries(responseCache, store, { options, parts });
   return {
     handler,
     check: checkAnnotations,

@@ -54,7 +54,7 @@ function addPolicy(
   headers: Headers,
   exchange: Exchange,
   policy: CachePolicy,
-  { vary, tags: place }: CachingSettings,
+  { tags: place }: CachingSettings,
 ): void {
   if (!isCacheable(policy)) return;
   const { maxAge, sharedMaxAge, tags } = policy;
@@ -76,7 +76,7 @@ function addPolicy(
     // Another user of the same browser must not get the stored response.
     names = [...names, 'authorization', 'cookie'];
   }
-  if (vary.length + names.length > 0) headers['vary'] = withVary(headers['vary'], toFieldNames(vary, names));
+  if (names.length > 0) headers['vary'] = withVary(headers['vary'], toFieldNames(names));
 }
 
 /**
@@ -85,11 +85,9 @@ function addPolicy(
  */
 const secondsForNginx = (left: number): string => (left > 0 ? String(left) : '@1');
 
-/** Returns the different names of two lists, separated by commas. */
-function toFieldNames(...lists: (readonly string[])[]): string {
-  const names = new Set(lists.flat().map((name) => name.toLowerCase()));
-  return [...names].map(toFieldName).join(', ');
-}
+/** Returns the different names of a list, separated by commas. */
+const toFieldNames = (names: readonly string[]): string =>
+  [...new Set(names.map((name) => name.toLowerCase()))].map(toFieldName).join(', ');
 
 /**
  * Whether all users get the same result: the option `responseCache.key` has returned an empty key, or without it the request

@@ -32,7 +32,7 @@ interface RequestParts {
   readonly variables: Readonly<Record<string, unknown>> | undefined;
   /** The extensions of the request, which a context function may read. */
   readonly extensions: Readonly<Record<string, unknown>> | undefined;
-  /** The media type, and the error mode of the operation. */
+  /** The media type. */
   readonly type: string;
   /** The part that the option `key` returned. */
   readonly user: string;
@@ -54,15 +54,14 @@ export class KeyPlan {
   readonly #prefix: string;
   readonly #variables: readonly string[];
   /** The request headers that results depend on, sorted. */
-  #vary: readonly string[];
+  #vary: readonly string[] = [];
   /** Whether the last result of the operation was cacheable, so that requests may wait for each other. */
   isCacheable = true;
 
-  constructor({ source, operation }: PreparedOperation, schemaId: string, vary: readonly string[]) {
+  constructor({ source, operation }: PreparedOperation, schemaId: string) {
     const name = operation.name?.value ?? '';
     this.#prefix = digest(`${schemaId}${name} ${source}`);
     this.#variables = (operation.variableDefinitions ?? []).map(({ variable }) => variable.name.value);
-    this.#vary = [...new Set(vary.map((header) => header.toLowerCase()))].sort();
   }
 
   /** The request headers that keys contain at present. */

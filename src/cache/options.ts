@@ -5,7 +5,6 @@ import { toError } from '../http/reply.ts';
 import {
   bytes,
   duration,
-  isVary,
   oneOf,
   optionalFunction,
   optionError,
@@ -86,7 +85,6 @@ export type CachingSettings = Readonly<WithDefaults<CacheControlOptions>>;
 
 const rules: Rules<CachingSettings> = {
   defaultMaxAge: seconds(0),
-  vary: rule<readonly string[]>([], isVary, "a list of names of request headers such as 'Accept-Language'"),
   tags: oneOf(false, 'Cache-Tag', 'Surrogate-Key', 'xkey', 'extensions'),
 };
 

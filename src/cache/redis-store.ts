@@ -5,10 +5,10 @@ import type {
   RedisStore as PublicStore,
   RedisStoreOptions,
 } from '../../types/response-cache.ts';
-import { createErrorListener } from '../diagnostics/logging.ts';
-import { bytes, isEither, isOneOf, type Rules, resolveOptions, rule, wrongOption } from '../options/rules.ts';
+import { createWarningLog } from '../diagnostics/logging.ts';
+import { type Rules, resolveOptions, rule, wrongOption } from '../options/rules.ts';
 import { REDIS_STORE_OPTIONS } from '../options/scopes.ts';
-import { isFunction, isString } from '../options/values.ts';
+import { isString } from '../options/values.ts';
 import { isReplyError, redisRule } from '../redis/clients.ts';
 import { createLine, type RedisTarget } from '../redis/connect.ts';
 import { RedisConnection, TIMEOUTS } from '../redis/connection.ts';
@@ -18,24 +18,18 @@ import { byteStores } from './store.ts';
 interface RedisStoreSettings {
   readonly redis: RedisTarget['redis'] | undefined;
   readonly prefix: string;
-  readonly maxEntryBytes: number;
-  readonly onError: ((error: Error) => void) | false | undefined;
 }
 
 const RULES: Rules<RedisStoreSettings> = {
   redis: redisRule,
   prefix: rule('espalier:cache:', isString, 'a string'),
-  maxEntryBytes: bytes(1024 * 1024),
-  onError: rule<RedisStoreSettings['onError']>(
-    undefined,
-    isEither(isFunction, isOneOf(false)),
-    'a function, or false',
-  ),
 };
 
 const UNAVAILABLE: CacheLookup = { entry: undefined, version: undefined };
 const WARNINGS = { owner: 'redisStore', type: 'CacheWarning', code: 'ESPALIER_CACHE' };
 
+/** The largest response in bytes. */
+const MAX_ENTRY_BYTES = 1024 * 1024;
 const NO_TAGS: ReadonlySet<string> = new Set();
 const TAGS_PER_COMMAND = 1000;
 /** Above this number of waiting tags everything is invalidated, which bounds the memory. */
@@ -62,8 +56,7 @@ export function createRedisStore(options: RedisStoreOptions): PublicStore {
  */
 class RedisStore implements PublicStore {
   readonly #prefix: string;
-  readonly #maxEntryBytes: number;
-  readonly #onError: (error: Error) => void;
+  readonly #warn: (error: Error) => void = createWarningLog(WARNINGS);
   readonly #connection: Promise<RedisConnection>;
   /** The tags that the next command invalidates, and those of the command that Redis has not confirmed. */
   #waiting = new Set<string>();
@@ -78,12 +71,10 @@ class RedisStore implements PublicStore {
    */
   #server: string | undefined;
 
-  constructor({ redis, prefix, maxEntryBytes, onError }: RedisStoreSettings & Pick<RedisTarget, 'redis'>) {
+  constructor({ redis, prefix }: RedisStoreSettings & Pick<RedisTarget, 'redis'>) {
     this.#prefix = prefix;
-    this.#maxEntryBytes = maxEntryBytes;
-    this.#onError = createErrorListener(onError, WARNINGS);
     this.#connection = this.#connect({ redis, ...TIMEOUTS, owner: 'redisStore' });
-    this.#connection.catch(this.#onError);
+    this.#connection.catch(this.#warn);
   }
 
   async get(key: string): Promise<CacheLookup> {
@@ -105,7 +96,7 @@ class RedisStore implements PublicStore {
     const [server, counter = ''] = String(version).split(' ');
     const milliseconds = Math.min(Math.ceil(meta.expires - Date.now()), MAX_MILLISECONDS);
     if (server !== this.#server || milliseconds <= 0) return false;
-    if (body.length > this.#maxEntryBytes || this.#isPending(tags)) return false;
+    if (body.length > MAX_ENTRY_BYTES || this.#isPending(tags)) return false;
     const values = [counter, milliseconds, JSON.stringify(meta), body];
     return (await this.#run(SET, { key, tags: [...new Set([...tags, ALL_TAGS])] }, values))?.[0] === 1;
   }
@@ -175,7 +166,7 @@ class RedisStore implements PublicStore {
       const records = tags.map((tag) => this.#tagKey(tag));
       return await this.#evaluate(script, [this.#key('counter'), this.#entryKey(key), ...records], values);
     } catch (error) {
-      if (isReplyError(error)) this.#onError(error);
+      if (isReplyError(error)) this.#warn(error);
       return undefined;
     }
   }
@@ -218,7 +209,7 @@ class RedisStore implements PublicStore {
       closed: () => {
         this.#server = undefined;
       },
-      error: this.#onError,
+      error: this.#warn,
     });
     return connection;
   }

@@ -13,39 +13,31 @@ import {
 import { type Exchange, type GraphQLResponse, hasCertificate, isCacheable } from '../http/exchange.ts';
 import { cacheByHeader } from '../http/negotiation.ts';
 import { HttpError, type Reply } from '../http/reply.ts';
-import {
-  bytes,
-  flag,
-  isListOf,
-  isOneOf,
-  type Rules,
-  resolveOptions,
-  rule,
-  type WithDefaults,
-} from '../options/rules.ts';
+import { flag, type Rules, resolveOptions, type WithDefaults } from '../options/rules.ts';
 import { COMPRESS_OPTIONS } from '../options/scopes.ts';
 import { settle } from '../options/values.ts';
 
 /** The option `compress` of `graphqlHTTP` after checks, with defaults filled in. */
 type CompressSettings = Readonly<WithDefaults<GraphQLCompressOptions>>;
 
-const CODINGS: readonly Coding[] = ['zstd', 'br', 'gzip'];
+/** Those that this version of Node can create, in the order of preference. */
+const CODINGS: readonly Coding[] = (['zstd', 'br', 'gzip'] as const).filter(canEncode);
 
 const RULES: Rules<CompressSettings> = {
   private: flag(false),
-  codings: rule<readonly Coding[]>(CODINGS, isListOf(isOneOf(...CODINGS)), "a list of 'zstd', 'br', 'gzip'"),
-  minBytes: bytes(1024, { from: 0 }),
 };
 
-/** Checks the option `compress`; undefined if it is off. Codings that this version of Node cannot create are left out. */
+/** Checks the option `compress`; undefined if it is off. */
 export function resolveCompress(given: unknown): CompressSettings | undefined {
   if (given === undefined || given === false) return undefined;
-  const settings = resolveOptions<CompressSettings>(COMPRESS_OPTIONS, given === true ? {} : given, RULES);
-  return { ...settings, codings: settings.codings.filter(canEncode) };
+  return resolveOptions<CompressSettings>(COMPRESS_OPTIONS, given === true ? {} : given, RULES);
 }
 
 /** A result has to be compressed while its client waits, so the levels are low. */
 const LEVELS: Readonly<Record<Coding, number>> = { zstd: 3, br: 4, gzip: 5 };
+
+/** The smallest result that is compressed, in bytes. */
+const MIN_BYTES = 1024;
 
 /** Bytes up to which compressing costs less than a way through the thread pool. */
 const MAX_SYNC_BYTES = 32 * 1024;
@@ -63,7 +55,7 @@ export class Compression {
 
   constructor(settings: CompressSettings) {
     this.settings = settings;
-    this.#preferencesOf = cacheByHeader((header) => parsePreferences(header, settings.codings));
+    this.#preferencesOf = cacheByHeader((header) => parsePreferences(header, CODINGS));
   }
 
   /** @throws HttpError 406 if the client accepts neither a coding nor the result itself (RFC 9110 §12.5.3). */
@@ -71,14 +63,14 @@ export class Compression {
     const preferences = this.#preferences(exchange);
     if (preferences === undefined || preferences.identityWeight > 0) return;
     if (preferences.preferred.length > 0) return;
-    const message = `No supported content coding is acceptable; supported: ${[...this.settings.codings, 'identity'].join(', ')}`;
+    const message = `No supported content coding is acceptable; supported: ${[...CODINGS, 'identity'].join(', ')}`;
     throw new HttpError(406, message, { code: 'NOT_ACCEPTABLE' });
   }
 
   /** The coding that the client prefers to the body itself. */
   preferred(exchange: Exchange): Coding | undefined {
     const index = this.#preferences(exchange)?.preferred[0];
-    return index === undefined ? undefined : this.settings.codings[index];
+    return index === undefined ? undefined : CODINGS[index];
   }
 
   /** The coding of a response; undefined if it is sent as it is. */
@@ -88,7 +80,7 @@ export class Compression {
     const coding = this.preferred(exchange);
     if (coding === undefined || setsHeader(exchange, 'content-encoding', headers)) return undefined;
     const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
-    if (length < this.settings.minBytes && !this.#refusesIdentity(exchange)) return undefined;
+    if (length < MIN_BYTES && !this.#refusesIdentity(exchange)) return undefined;
     if (!this.isAllowed(exchange, cause.kind === 'data', headers)) return undefined;
     return { coding, id: encodingId(coding, LEVELS[coding]) };
   }

@@ -171,7 +171,7 @@ export function createCore(
     get mayBeIncremental() {
       return mayBeIncremental(source.one === undefined ? schema : replaceable.current, settings);
     },
-    maxVariables: settings.limits.variables,
+    maxVariables: settings.maxVariables,
     readsSource: readsSource(settings, extensions),
     ...functionsOf(settings),
     timeLimit: engineSettings.timeLimit,
@@ -244,7 +244,6 @@ function createEngineSettings(
     typeResolver: settings.typeResolver,
     maxErrors: MAX_ERRORS,
     hideSuggestions,
-    coordinates: settings.errors.coordinate,
     guards: foldGuards(extensions),
     caching: extensions.find(({ caching }) => caching !== undefined)?.caching,
     withHooks: (operation, account) => withHooks(operation, account),

@@ -10,7 +10,7 @@ export type DocumentReference = NonNullable<GraphQLParams['document']>;
 /** The parameters that name a document, in order of precedence. `extensions.persistedQuery` is the last one. */
 export const ID_PARAMETERS = ['documentId', 'id', 'doc_id'] as const;
 
-export const OPERATION_PARAMETERS = ['query', 'operationName', 'variables', 'extensions', 'onError'] as const;
+export const OPERATION_PARAMETERS = ['query', 'operationName', 'variables', 'extensions'] as const;
 
 /**
  * Returns the id of the document that a request names; undefined if it names none. `parameter` returns a parameter

@@ -11,7 +11,6 @@ import { refuse } from '../execution/graphql-error.ts';
 import type {
   Engine,
   EngineSettings,
-  ErrorMode,
   GraphQLParams,
   PreparedOperation,
   RequestError,
@@ -37,7 +36,7 @@ export interface CoreParts {
 }
 
 /** The parameters that select an operation. */
-export type DocumentParams = Pick<GraphQLParams, 'query' | 'operationName' | 'document' | 'onError'>;
+export type DocumentParams = Pick<GraphQLParams, 'query' | 'operationName' | 'document'>;
 
 /**
  * Turns a document text and an operation name into a prepared operation. Parsing, limits, validation and
@@ -298,8 +297,6 @@ function createLoadQueue<V>(): LoadQueue<V> {
 export interface LoadedDocument extends Validated {
   readonly source: string;
   readonly operations: Map<string | undefined, PreparedOperation>;
-  /** The mode that a trusted document fixes; undefined if requests choose it. */
-  readonly onError?: unknown;
 }
 
 /** Selects an operation of a document by name, and prepares it when it is first selected. */
@@ -316,47 +313,35 @@ export interface OperationSelector {
     schema: GraphQLSchema,
     entry: LoadedDocument,
     operationName: string | undefined,
-    errorMode?: ErrorMode,
   ): PreparedOperation | RequestError;
 }
 
 /** Creates a selector. `createOperation` prepares a validated operation. */
 export function createOperationSelector(
-  { introspection, errors }: Pick<CoreSettings, 'introspection' | 'errors'>,
+  { introspection }: Pick<CoreSettings, 'introspection'>,
   createOperation: (operation: ValidatedOperation) => PreparedOperation,
 ): OperationSelector {
   const allowsIntrospection = introspectionCheck(introspection);
-  const { modes } = errors;
 
-  const prepare: OperationSelector['prepare'] = (schema, entry, operationName, errorMode) => {
-    // No name of an operation contains a space.
-    const key = errorMode === undefined ? operationName : `${errorMode} ${operationName ?? ''}`;
-    let prepared = entry.operations.get(key);
+  const prepare: OperationSelector['prepare'] = (schema, entry, operationName) => {
+    let prepared = entry.operations.get(operationName);
     if (prepared === undefined) {
       const selected = findOperation(schema, entry, operationName);
       if (selected.kind === 'error') return selected;
-      prepared = createOperation(errorMode === undefined ? selected : { ...selected, errorMode });
-      entry.operations.set(key, prepared);
+      prepared = createOperation(selected);
+      entry.operations.set(operationName, prepared);
     }
     return prepared;
   };
 
   return {
     prepare,
-    select(schema, entry, { operationName, onError: requested }, source) {
+    select(schema, entry, { operationName }, source) {
       if (entry.kind === 'error') return entry;
       if (entry.introspects && !allowsIntrospection(source)) {
         return refuse(`Introspection is disabled${byOption('introspection')}`, 'INTROSPECTION_OFF');
       }
-      const onError = entry.onError ?? requested;
-      if (onError === undefined || onError === null || modes.length === 0) {
-        return prepare(schema, entry, operationName);
-      }
-      const mode = modes.find((each) => each === onError);
-      if (mode === undefined) {
-        return refuse(`The parameter "onError" must be one of ${modes.join(', ')}`, 'BAD_REQUEST');
-      }
-      return prepare(schema, entry, operationName, mode === 'PROPAGATE' ? undefined : mode);
+      return prepare(schema, entry, operationName);
     },
   };
 }

@@ -3,7 +3,6 @@ import type { ErrorDetails, FormatErrorDetails } from '../../types/graphql.ts';
 import type { Reporter } from '../diagnostics/logging.ts';
 import { statusOfRefusal } from '../execution/deadline.ts';
 import {
-  coordinates,
   isClientError,
   isGraphQLError,
   isServerError,
@@ -34,7 +33,7 @@ export type FormatErrors = (
  * match errors with nulls. An error whose own formatting fails is masked, so that the rest of the response stays.
  */
 export function createErrorFormatter(
-  { formatError, errors: { coordinate } }: Pick<CoreSettings, 'formatError' | 'errors'>,
+  { formatError }: Pick<CoreSettings, 'formatError'>,
   { report }: Pick<Reporter, 'report'>,
   { debug, hideSuggestions }: { readonly debug: boolean; readonly hideSuggestions: boolean },
 ): FormatErrors {
@@ -55,7 +54,6 @@ export function createErrorFormatter(
     const isPublic = isPublicError(error);
     let formatted = isPublic ? formatPublic(error) : formatUnexpected(error, origin);
     if (hideSuggestions && error.path === undefined) formatted = withoutSuggestion(formatted);
-    if (coordinate) formatted = withCoordinate(formatted, coordinates.get(error));
     if (formatError === undefined && (!isPublic || formatted.extensions === undefined)) return formatted;
     try {
       if (formatError !== undefined)
@@ -107,28 +105,20 @@ function withoutHttp(formatted: GraphQLFormattedError): GraphQLFormattedError {
 
 /**
  * Creates the function that masks errors without creating GraphQLErrors (see `EngineSettings`). Undefined if
- * `formatError`, `debug` or coordinates need the errors.
+ * `formatError` or `debug` needs the errors.
  */
 export function createErrorMask(
-  { formatError, errors: { coordinate } }: Pick<CoreSettings, 'formatError' | 'errors'>,
+  { formatError }: Pick<CoreSettings, 'formatError'>,
   { report }: Pick<Reporter, 'report'>,
   { debug }: { readonly debug: boolean },
 ): EngineSettings['maskError'] {
-  if (debug || coordinate || formatError !== undefined) return undefined;
+  if (debug || formatError !== undefined) return undefined;
   return (error, { locations, path }, origin) => {
     if (origin?.aborted !== true) report(error, errorDetails(origin, path));
     const message = isNullError(error) ? error.message : MASKED;
     const extensions = { code: MASKED_CODE };
     return locations === undefined ? { message, path, extensions } : { message, locations, path, extensions };
   };
-}
-
-function withCoordinate(
-  formatted: GraphQLFormattedError,
-  coordinate: string | undefined,
-): GraphQLFormattedError {
-  const member: { coordinate?: string } = coordinate === undefined ? {} : { coordinate };
-  return { ...formatted, ...member };
 }
 
 /** Messages of graphql-js may end with suggestions; not all versions have an option to omit them. */

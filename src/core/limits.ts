@@ -45,6 +45,9 @@ export interface DocumentSize {
 
 /** Introspection queries usually have nine levels of `ofType`; some tools send fifteen. */
 const MAX_INTROSPECTION_DEPTH = 25;
+/** An operation may have this many directives, or one for each of so many aliases. */
+const MIN_DIRECTIVES = 200;
+const ALIASES_PER_DIRECTIVE = 5;
 /** The introspection queries of tools have no aliases. */
 const MAX_INTROSPECTION_ALIASES = 10;
 /** Each operation of a document is measured with all its fragments. */
@@ -70,6 +73,7 @@ export const maxCharacters = ({ tokens }: DocumentLimitSettings): number => Math
 export function measure(document: DocumentNode, limits: DocumentLimitSettings): DocumentSize {
   const max: DocumentSize = {
     ...limits,
+    directives: Math.max(MIN_DIRECTIVES, Math.floor(limits.aliases / ALIASES_PER_DIRECTIVE)),
     introspection: MAX_INTROSPECTION_DEPTH,
     introspectionAliases: MAX_INTROSPECTION_ALIASES,
     selections: limits.fields * SELECTIONS_PER_FIELD,
@@ -413,7 +417,7 @@ const MESSAGES = {
     `has more than ${max} selections, counting each spread of a fragment${byOption('limits.fields')}`,
   rootFields: (max: number) => `has more than ${max} root fields${byOption('limits.rootFields')}`,
   aliases: (max: number) => `has more than ${max} aliases${byOption('limits.aliases')}`,
-  directives: (max: number) => `has more than ${max} directives${byOption('limits.directives')}`,
+  directives: (max: number) => `has more than ${max} directives${byOption('limits.aliases')}`,
   depth: (max: number) => `is nested deeper than ${max} levels${byOption('limits.depth')}`,
   introspection: (max: number) => `nests introspection deeper than ${max} levels`,
   introspectionValues: (max: number) =>
@@ -459,7 +463,7 @@ export function assertVariableLimits(variables: readonly unknown[], maxValues: n
     const members: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
     values += members.length;
     if (values > maxValues)
-      throw variableLimit(`contain more than ${maxValues} values${byOption('limits.variables')}`);
+      throw variableLimit(`contain more than ${maxValues} values${byOption('limits.bodyBytes')}`);
     if (level > MAX_LEVELS) throw variableLimit(`are nested deeper than ${MAX_LEVELS} levels`);
     if (members !== value && members.length > MAX_MEMBERS) {
       throw variableLimit(`contain an object with more than ${MAX_MEMBERS} members`);

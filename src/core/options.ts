@@ -4,7 +4,6 @@ import type { DocumentLimits, ExecuteFunction, FormatErrorDetails } from '../../
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import type { OnError } from '../diagnostics/logging.ts';
 import { timeoutRule } from '../execution/deadline.ts';
-import { V17 } from '../execution/graphql-version.ts';
 import type { IncrementalFormat, OnOperation, OnResult } from '../execution/types.ts';
 import type { CursorSettings } from '../live/cursors.ts';
 import {
@@ -18,7 +17,6 @@ import {
   type OptionScope,
   oneOrMore,
   optionalFunction,
-  optionError,
   type Rule,
   type Rules,
   resolveOptions,
@@ -31,13 +29,10 @@ import { DEFAULT_ENGINE } from './default-engine.ts';
 /** The errors after which validation and coercion stop; all errors of resolvers are reported. */
 export const MAX_ERRORS = 10;
 
-export type DocumentLimitSettings = Readonly<WithDefaults<DocumentLimits>>;
+/** Values in the variables of a request. One with a larger body may have as many for each MiB. */
+export const MAX_VARIABLES = 20_000;
 
-interface ErrorSettings {
-  /** The modes that requests may choose; empty if `onError` is ignored. */
-  readonly modes: readonly ('PROPAGATE' | 'NULL' | 'HALT')[];
-  readonly coordinate: boolean;
-}
+export type DocumentLimitSettings = Readonly<WithDefaults<DocumentLimits>>;
 
 /** The settings that HTTP and sockets share. */
 export interface CoreSettings {
@@ -62,7 +57,6 @@ export interface CoreSettings {
   readonly onOperation: OnOperation | undefined;
   readonly subscriptionProtocols: readonly SubscriptionProtocol[];
   readonly onResult: OnResult | undefined;
-  readonly errors: ErrorSettings;
   /** The option `cursors`; undefined if it is not set. */
   readonly cursorSettings?: CursorSettings | undefined;
   readonly cursors: unknown;
@@ -77,6 +71,8 @@ export interface CoreSettings {
   /** The option `documents`, whose members `resolveDocuments` checks. */
   readonly documents: unknown;
   readonly limits: DocumentLimitSettings;
+  /** Values in the variables of one request, lists and objects counted by their members. */
+  readonly maxVariables: number;
 }
 
 /** A value of the header `Host`: a name or an address, and a port (RFC 9110 §7.2). */
@@ -96,12 +92,10 @@ const documentLimitRules: Rules<DocumentLimitSettings> = {
   fields: limit(10_000),
   rootFields: limit(100),
   aliases: limit(1000),
-  directives: limit(200),
-  variables: limit(20_000),
 };
 
 /** The rules of the options that HTTP and sockets share, except `limits`. */
-const coreRules: Rules<Omit<CoreSettings, 'limits' | 'errors' | 'cursorSettings'>> = {
+const coreRules: Rules<Omit<CoreSettings, 'limits' | 'maxVariables' | 'cursorSettings'>> = {
   context: notPromise('a value, or a function of the request, which may be async'),
   caller: optionalFunction(),
   rootValue: notPromise('a value that is not a promise, or a synchronous function of the request'),
@@ -157,31 +151,6 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'errors' | 'cursorSettings'
   documents: group("an object such as { from: 'persisted-documents.json' }"),
 };
 
-const MODES = ['PROPAGATE', 'NULL', 'HALT'] as const;
-
-const errorRules: Rules<ErrorSettings> = {
-  modes: rule<ErrorSettings['modes']>(
-    [],
-    isListOf(isOneOf(...MODES)),
-    "a list of 'PROPAGATE', 'NULL' and 'HALT'",
-  ),
-  coordinate: rule(false, isBoolean, 'a boolean'),
-};
-
-function resolveErrors(scope: OptionScope, given: unknown, engine: CoreSettings['engine']): ErrorSettings {
-  const settings = resolveOptions({ ...scope, within: 'errors' }, given, errorRules);
-  const fail = (reason: string): TypeError =>
-    optionError(scope, `option "errors.modes" is set, but ${reason}`);
-  if (settings.modes.length === 0) return settings;
-  if (typeof engine === 'function') {
-    throw fail('the function of the option "engine" decides about errors; remove one of the two options');
-  }
-  if (engine === 'graphql-js' && !V17 && settings.modes.includes('NULL')) {
-    throw fail("graphql 16 always propagates errors; use the engine 'compiled', or install graphql 17");
-  }
-  return settings;
-}
-
 /** Resolves a user's options: the shared options and the options of one transport. */
 export function resolveCoreOptions<Own, OwnLimits>(
   scope: OptionScope,
@@ -189,13 +158,12 @@ export function resolveCoreOptions<Own, OwnLimits>(
   own: { rules: Rules<Own>; limits: Rules<OwnLimits> },
 ): CoreSettings & Own & { readonly limits: DocumentLimitSettings & OwnLimits } {
   const limits = group('an object of limits');
-  const errors = group("an object such as { modes: ['NULL'] }");
-  const allRules = { ...coreRules, ...own.rules, limits, errors } as Rules<CoreSettings & Own>;
+  const allRules = { ...coreRules, ...own.rules, limits } as Rules<CoreSettings & Own>;
   const resolved = resolveOptions(scope, given, allRules);
   const limitRules = { ...documentLimitRules, ...own.limits } as Rules<DocumentLimitSettings & OwnLimits>;
   return {
     ...resolved,
-    errors: resolveErrors(scope, resolved.errors, resolved.engine),
+    maxVariables: MAX_VARIABLES,
     limits: resolveOptions({ ...scope, within: 'limits' }, resolved.limits, limitRules),
   };
 }

@@ -67,9 +67,8 @@ function prepare(call: Call, schema: GraphQLSchema): MaybePromise<Result> {
 
 function accept(call: Call, prepared: PreparedOperation | RequestError): MaybePromise<Result> {
   if (prepared.kind === 'error') return prepared;
-  // The application gets the text and the mode of a document that the request has named by its id.
-  const { source, errorMode } = prepared;
-  if (call.params.document !== undefined) call.params = { ...call.params, query: source, onError: errorMode };
+  // The application gets the text of a document that the request has named by its id.
+  if (call.params.document !== undefined) call.params = { ...call.params, query: prepared.source };
   const refusal = call.accept(prepared);
   if (refusal !== undefined) return refusal;
   return settle(inTime(call, call.createContext()), (context) => useContext(call, prepared, context));

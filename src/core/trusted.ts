@@ -3,7 +3,6 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { types } from 'node:util';
 import { GraphQLSchema, Kind } from 'graphql';
-import { refuse } from '../execution/graphql-error.ts';
 import type { MemoryAccount, PreparedOperation, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
 import { formatValue } from '../options/rules.ts';
@@ -50,16 +49,13 @@ function createLoader({ options, engineSettings }: CoreParts): TrustedLoader {
   );
   return {
     select,
-    load(schema, { text, onError }) {
-      const isMode = options.errors.modes.some((mode) => mode === onError);
-      if (onError !== undefined && !isMode) return wrongMode(onError);
+    load(schema, { text }) {
       const validated = validator.validate(schema, validator.parse(text));
       if (validated.kind === 'error') return validated;
       const entry: LoadedDocument = {
         ...validated,
         source: text,
         operations: new Map(),
-        onError,
       };
       const names = operationNamesOf(entry);
       for (const name of names) prepare(schema, entry, name);
@@ -69,12 +65,6 @@ function createLoader({ options, engineSettings }: CoreParts): TrustedLoader {
     },
   };
 }
-
-const wrongMode = (onError: unknown): RequestError =>
-  refuse(
-    `Its "onError" is ${formatValue(onError)}, which the option "errors.modes" does not have.`,
-    'BAD_REQUEST',
-  );
 
 const operationNamesOf = ({ document }: LoadedDocument): readonly (string | undefined)[] =>
   document.definitions.flatMap((node) => (node.kind === Kind.OPERATION_DEFINITION ? [node.name?.value] : []));
@@ -128,7 +118,7 @@ class PreparedList {
 }
 
 const PREFIX = 'sha256:';
-const NO_TEXT: TrustedText = { text: '', name: undefined, onError: undefined };
+const NO_TEXT: TrustedText = { text: '', name: undefined };
 
 /** The trusted documents of one core. They are not part of the document cache, so nothing evicts them. */
 class TrustedList {
@@ -262,13 +252,7 @@ class TrustedList {
 }
 
 function isEqual(some: TrustedTexts, others: TrustedTexts): boolean {
-  return (
-    some.size === others.size &&
-    [...some].every(([id, { text, onError }]) => {
-      const other = others.get(id);
-      return other?.text === text && other.onError === onError;
-    })
-  );
+  return some.size === others.size && [...some].every(([id, { text }]) => others.get(id)?.text === text);
 }
 
 /** Milliseconds between two checks of the files. */
@@ -385,8 +369,6 @@ export interface TrustedText {
   readonly text: string;
   /** The name in the manifest, for messages. */
   readonly name: string | undefined;
-  /** The error mode in the manifest, which applies instead of that of the request. */
-  readonly onError: unknown;
 }
 
 /** Trusted documents by id. A Map, because ids such as `__proto__` are members of every object. */
@@ -413,22 +395,22 @@ export function parseManifest(manifest: unknown): TrustedTexts {
   const texts = new Map<string, TrustedText>();
   for (const operation of operations) {
     if (!isObject(operation)) throw unexpected(operation);
-    const { id, body, name, onError } = operation;
-    add(texts, id, { text: body, name: isString(name) ? name : undefined, onError });
+    const { id, body, name } = operation;
+    add(texts, id, { text: body, name: isString(name) ? name : undefined });
   }
   return texts;
 }
 
 function textsOf(entries: readonly (readonly unknown[])[]): TrustedTexts {
   const texts = new Map<string, TrustedText>();
-  for (const [id, text] of entries) add(texts, id, { text, name: undefined, onError: undefined });
+  for (const [id, text] of entries) add(texts, id, { text, name: undefined });
   return texts;
 }
 
 function add(
   texts: Map<string, TrustedText>,
   id: unknown,
-  { text, name, onError }: Omit<TrustedText, 'text'> & { readonly text: unknown },
+  { text, name }: Omit<TrustedText, 'text'> & { readonly text: unknown },
 ): void {
   if (!isString(id) || id === '') {
     throw new TypeError(`a document has the id ${formatValue(id)}; expected: a string that is not empty`);
@@ -437,10 +419,10 @@ function add(
     throw new TypeError(`the document ${formatValue(id)} is ${formatValue(text)}; expected: its text`);
   }
   const known = texts.get(id);
-  if (known !== undefined && (known.text !== text || known.onError !== onError)) {
+  if (known !== undefined && known.text !== text) {
     throw new TypeError(`two documents have the id ${formatValue(id)}; each needs its own id`);
   }
-  texts.set(id, { text, name, onError });
+  texts.set(id, { text, name });
 }
 
 const unexpected = (value: unknown): TypeError =>

@@ -23,13 +23,11 @@ import { compileCost, evaluate, type VariableValues } from './operation-cost.ts'
 interface CostSettings {
   readonly maxCost: number;
   readonly reportOnly: boolean;
-  readonly header: boolean;
 }
 
 const rules: Rules<CostSettings> = {
   maxCost: positive(1000),
   reportOnly: flag(false),
-  header: flag(false),
 };
 
 /**
@@ -44,7 +42,7 @@ export function createCost(
   const budget = given.budget === undefined ? undefined : resolveBudget(given.budget);
   // A budget of costs needs the cost of operations also without a limit for each.
   const settings = resolveCost(given.cost ?? (budget?.unit === 'cost' ? { reportOnly: true } : undefined));
-  const check = settings && new CostCheck(settings);
+  const check = settings && new CostCheck(settings, given.cost !== undefined);
   const take = budget && createBudgetCheck(budget);
   if (check === undefined && take === undefined)
     return (given.cost ?? given.budget) ? {} : { noteUnenforced: createUnenforcedNote(scope, unenforced) };
@@ -121,15 +119,18 @@ const NO_VARIABLES: VariableValues = {};
 /** Computes the costs of operations, and refuses those that are too high. A batch has the limit of a single operation. */
 class CostCheck {
   readonly #settings: CostSettings;
+  /** Whether responses have the header: not if the cost is only that of a budget. */
+  readonly #hasHeader: boolean;
   /** The costs of batches so far. */
   readonly #batches = new WeakMap<object, number>();
 
-  constructor(settings: CostSettings) {
+  constructor(settings: CostSettings, hasHeader: boolean) {
     this.#settings = settings;
+    this.#hasHeader = hasHeader;
   }
 
   admit(call: OperationCall, { operation }: PreparedOperation, price: Price): RequestError | PricedOperation {
-    const { maxCost, reportOnly, header } = this.#settings;
+    const { maxCost, reportOnly } = this.#settings;
     const { batch, source, variableValues = NO_VARIABLES } = call;
     let cost: number;
     try {
@@ -140,11 +141,11 @@ class CostCheck {
     }
     const refused = cost > maxCost && !reportOnly;
     if (events.cost.hasSubscribers) events.cost.publish({ source, operation, cost, maxCost, refused });
-    const headers = header ? { [COST_HEADER]: `${cost};max=${maxCost}` } : undefined;
+    const headers = this.#hasHeader ? { [COST_HEADER]: `${cost};max=${maxCost}` } : undefined;
     if (refused) return costExceeded(cost, maxCost, 'The operation', headers);
     const sum = batch === undefined ? cost : cost + (this.#batches.get(batch) ?? 0);
     if (batch !== undefined) this.#batches.set(batch, sum);
-    if (header) call.setHeader?.(COST_HEADER, `${sum};max=${maxCost}`);
+    if (this.#hasHeader) call.setHeader?.(COST_HEADER, `${sum};max=${maxCost}`);
     if (sum > maxCost && !reportOnly) return costExceeded(sum, maxCost, 'The batch');
     return { kind: 'priced', cost };
   }

@@ -47,7 +47,7 @@ const PART_SIZE = 512;
 
 /** Prepares an operation for compilation. */
 export function createProgram(
-  { schema, visible = schema, document, operation, errorMode }: ValidatedOperation,
+  { schema, visible = schema, document, operation }: ValidatedOperation,
   settings: EngineSettings,
 ): Program {
   const fragments: Record<string, FragmentDefinitionNode> = Object.create(null);
@@ -62,7 +62,6 @@ export function createProgram(
     schema,
     visible,
     operation,
-    errorMode,
     rootType,
     fragments,
     fieldResolver: unlessDefault(

@@ -14,7 +14,7 @@ import {
   type ResponsePath,
 } from 'graphql';
 import { V17 } from '../execution/graphql-version.ts';
-import { type ErrorMode, isThenable } from '../execution/types.ts';
+import { isThenable } from '../execution/types.ts';
 import { stepOf } from '../options/rules.ts';
 import type { Compiler } from './compile.ts';
 import { assertRuntimeType, notIterable, wrongTypeError } from './completion-errors.ts';
@@ -63,12 +63,12 @@ export function compilePosition(compiler: Compiler, plan: FieldPlan): Position {
 }
 
 function positionOf(compiler: Compiler, plan: FieldPlan, type: GraphQLOutputType): Position {
-  const acceptsNull = !isNonNullType(type);
+  const nullable = !isNonNullType(type);
   const inner = (isNonNullType(type) ? type.ofType : type) as GraphQLOutputType & GraphQLNullableType;
   const completeNonNull = completeType(compiler, plan, inner);
   const complete: Complete = (ex, value, path, info) => {
     if (value === null || value === undefined) {
-      if (!acceptsNull) throw nonNullError(plan);
+      if (!nullable) throw nonNullError(plan);
       writeStatic(ex, NULL);
       return undefined;
     }
@@ -77,17 +77,11 @@ function positionOf(compiler: Compiler, plan: FieldPlan, type: GraphQLOutputType
   };
   return {
     field: plan,
-    acceptsNull,
-    nullable: catchesErrors(compiler.program.errorMode, acceptsNull),
+    nullable,
     shape: shapeOf(inner),
     complete,
     direct: isLeafType(inner) ? directWrite(inner) : undefined,
   };
-}
-
-/** With NULL every position becomes null after its own errors, with HALT none but the root. */
-function catchesErrors(mode: ErrorMode, acceptsNull: boolean): boolean {
-  return mode === undefined ? acceptsNull : mode === 'NULL';
 }
 
 function completeType(

@@ -18,7 +18,6 @@ import type { LoadWatch } from '../execution/n-plus-one.ts';
 import {
   type Caching,
   type EngineSettings,
-  type ErrorMode,
   type ExecutionInputs,
   type ExecutionOutcome,
   isThenable,
@@ -41,7 +40,6 @@ export interface Program {
   /** The schema that introspection shows. */
   readonly visible: GraphQLSchema;
   readonly operation: OperationDefinitionNode;
-  readonly errorMode: ErrorMode;
   readonly rootType: GraphQLObjectType;
   readonly fragments: Readonly<Record<string, FragmentDefinitionNode>>;
   /** The `fieldResolver` option; undefined for graphql-js's default. */
@@ -237,7 +235,7 @@ export type Shape = 'leaf' | 'object' | 'list';
  */
 export interface ErrorPosition {
   readonly field: ErrorField | undefined;
-  /** Whether an error sets this position to null: by its type, or by the mode of the operation. */
+  /** Whether a resolver may return null, and an error sets this position to null. */
   readonly nullable: boolean;
   readonly shape: Shape;
 }
@@ -296,8 +294,6 @@ export type DirectWrite = (ex: Execution, value: unknown) => boolean;
 
 /** A response position that can be null or fail: a field, or the items of a list. */
 export interface Position extends ErrorPosition {
-  /** Whether a resolver may return null. */
-  readonly acceptsNull: boolean;
   readonly complete: Complete;
   /** The direct writer of a built-in scalar; undefined for other types. */
   readonly direct: DirectWrite | undefined;

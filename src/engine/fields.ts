@@ -207,7 +207,7 @@ function compileSpecialProperty(plan: FieldPlan, position: Position): SpecialWri
     else completeValue(ex, position, property, path, undefined);
   });
   return (ex, source, parent, property) => {
-    if (position.acceptsNull && (property === null || property === undefined)) {
+    if (position.nullable && (property === null || property === undefined)) {
       writeStatic(ex, keyText);
       writeStatic(ex, NULL);
     } else writeProperty(ex, { source, property }, parent);

@@ -267,7 +267,7 @@ class Variants {
     if (this.#shared.memory.isExceeded) {
       this.#runs.clear();
       this.#only = undefined;
-      return this.#withoutVariant();
+      return undefined;
     }
     if (this.#conditions.length === 0) {
       this.#only ??= this.#compile();
@@ -275,12 +275,7 @@ class Variants {
     }
     const key = variantKey(this.#conditions, variables);
     if (key === undefined) return undefined;
-    return this.#runs.get(key) ?? this.#withoutVariant();
-  }
-
-  /** graphql-js knows no error modes before version 17, so such an operation is compiled for one execution. */
-  #withoutVariant(): ProgramRun | undefined {
-    return this.#source.program.errorMode === undefined ? undefined : this.#compile();
+    return this.#runs.get(key);
   }
 
   #compile(): ProgramRun {

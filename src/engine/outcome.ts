@@ -1,5 +1,5 @@
 import { GraphQLError, type GraphQLFormattedError, locatedError } from 'graphql';
-import { coordinates, noteThrown } from '../execution/graphql-error.ts';
+import { noteThrown } from '../execution/graphql-error.ts';
 import type { ExecutionOutcome } from '../execution/types.ts';
 import {
   type Execution,
@@ -148,17 +148,10 @@ function toGraphQLErrors(errors: readonly FieldError[]): GraphQLError[] {
   const limit = Error.stackTraceLimit;
   Reflect.set(Error, 'stackTraceLimit', 0);
   try {
-    return errors.map(withCoordinate);
+    return errors.map(toGraphQLError);
   } finally {
     Reflect.set(Error, 'stackTraceLimit', limit);
   }
-}
-
-function withCoordinate(fieldError: FieldError): GraphQLError {
-  const error = toGraphQLError(fieldError);
-  const { field } = fieldError;
-  if (field !== undefined) coordinates.set(error, `${field.parentType.name}.${field.name}`);
-  return error;
 }
 
 /** The parts of an execution that formatting its errors needs. */

@@ -2,9 +2,6 @@ import { GraphQLError } from 'graphql';
 import { toError } from '../http/reply.ts';
 import type { RequestError } from './types.ts';
 
-/** The coordinate of the field that an error belongs to, such as `User.name`, for the option `errors.coordinate`. */
-export const coordinates: WeakMap<GraphQLError, string> = new WeakMap();
-
 /** Compares the name too, since an application may have a second copy of graphql. Never throws. */
 export function isGraphQLError(error: unknown): error is GraphQLError {
   try {

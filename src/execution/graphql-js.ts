@@ -1,24 +1,19 @@
 import * as graphql from 'graphql';
 import {
-  type ASTNode,
-  type DirectiveNode,
   type DocumentNode,
   type ExecutionArgs,
   type ExecutionResult,
   type GraphQLError,
   type GraphQLFormattedError,
   type GraphQLSchema,
-  Kind,
-  TypeInfo,
   visit,
-  visitWithTypeInfo,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { StreamedResults } from '../../types/operation.ts';
 import { stepOf } from '../options/rules.ts';
 import { getOrCreate } from '../options/values.ts';
-import { coordinates, toGraphQLError } from './graphql-error.ts';
+import { toGraphQLError } from './graphql-error.ts';
 import { optionalExport, V17 } from './graphql-version.ts';
 import { hasBatchResolvers } from './resolve-many.ts';
 import { type Caller, executeSafely } from './safe-execution.ts';
@@ -73,54 +68,12 @@ function executeOperation(
   settings: EngineSettings,
   run: Run,
 ): ReturnType<Engine> {
-  const executed = withErrorMode(operation);
-  const toOutcome = (result: ExecutionResult, inputs: ExecutionInputs): MaybePromise<ExecutionOutcome> => {
-    if (settings.coordinates === true) addCoordinates(result, operation);
-    const halted = operation.errorMode === 'HALT' ? toHalted(result) : result;
-    return outcomeFromReturned(halted, settings, inputs);
-  };
   return (inputs) => {
-    const result = run(executionArgs(executed, inputs, settings), inputs);
+    const result = run(executionArgs(operation, inputs, settings), inputs);
     return isThenable(result)
-      ? result.then((settled) => toOutcome(settled as ExecutionResult, inputs))
-      : toOutcome(result as ExecutionResult, inputs);
+      ? result.then((settled) => outcomeFromReturned(settled as ExecutionResult, settings, inputs))
+      : outcomeFromReturned(result as ExecutionResult, settings, inputs);
   };
-}
-
-/** graphql 17 has a directive for the mode NULL. It is added to the operation after the validation. */
-const NO_PROPAGATION: DirectiveNode = {
-  kind: Kind.DIRECTIVE,
-  name: { kind: Kind.NAME, value: 'experimental_disableErrorPropagation' },
-};
-
-function withErrorMode(validated: ValidatedOperation): ValidatedOperation {
-  if (validated.errorMode !== 'NULL') return validated;
-  const { document, operation } = validated;
-  const changed = { ...operation, directives: [...(operation.directives ?? []), NO_PROPAGATION] };
-  const definitions = document.definitions.map((node) => (node === operation ? changed : node));
-  return { ...validated, operation: changed, document: { ...document, definitions } };
-}
-
-/** graphql-js has no mode HALT: its result is that of the mode, but the other resolvers have run. */
-const toHalted = (result: ExecutionResult): ExecutionResult =>
-  result.errors === undefined || result.errors.length === 0 || result.data === undefined
-    ? result
-    : { errors: result.errors.slice(0, 1), data: null };
-
-/** An error of a field that an abstract type selects gets the coordinate of that type. */
-function addCoordinates({ errors = [] }: ExecutionResult, { schema, document }: ValidatedOperation): void {
-  if (errors.length === 0) return;
-  const types = new TypeInfo(schema);
-  const fields = new Map<ASTNode, string>();
-  const enter = (node: ASTNode): void => {
-    const parent = types.getParentType();
-    if (node.kind === Kind.FIELD && parent) fields.set(node, `${parent.name}.${node.name.value}`);
-  };
-  visit(document, visitWithTypeInfo(types, { enter }));
-  for (const error of errors) {
-    const coordinate = error.path && error.nodes?.[0] && fields.get(error.nodes[0]);
-    if (coordinate !== undefined) coordinates.set(error, coordinate);
-  }
 }
 
 function outcomeFromReturned(
@@ -421,22 +374,14 @@ export function incrementalDirectives(document: DocumentNode): ReadonlySet<strin
 /** Executes an operation with graphql-js: the first payload is the outcome, the others are its `rest`. */
 export const executeIncrementally: IncrementalEngine = (operation, settings, format) => {
   const execute = EXECUTORS[format] as ExecuteIncrementally;
-  const executed = withErrorMode(operation);
   return (inputs) => {
-    const args = executionArgs(executed, inputs, settings);
+    const args = executionArgs(operation, inputs, settings);
     const { caching } = settings;
     const track = caching && createTracker(caching, inputs);
     const onResult = (returned: ExecutionResult | IncrementalResults): ExecutionOutcome => {
-      const isHalted = operation.errorMode === 'HALT';
       // An operation whose directives are all disabled has an ordinary result.
-      if (!('initialResult' in returned))
-        return outcomeFromResult(isHalted ? toHalted(returned) : returned, settings, inputs);
-      const { initialResult, subsequentResults } = returned;
-      if (!isHalted || initialResult.errors === undefined)
-        return outcomeOfPayloads(returned, settings, inputs);
-      subsequentResults.return().catch(() => undefined);
-      const { errors } = initialResult;
-      return outcomeFromResult(toHalted({ errors, data: null }), settings, inputs);
+      if (!('initialResult' in returned)) return outcomeFromResult(returned, settings, inputs);
+      return outcomeOfPayloads(returned, settings, inputs);
     };
     const result = executeSafely(execute, args, {
       inputs,

@@ -41,8 +41,6 @@ export interface GraphQLParams {
   readonly operationName: string | undefined;
   readonly variables: Record<string, unknown> | undefined;
   readonly extensions: Record<string, unknown> | undefined;
-  /** The parameter `onError` as received; the option `errors.modes` decides what it means. */
-  readonly onError?: unknown;
   /** The place in a batch; undefined for a single operation. */
   readonly index?: BatchIndex;
 }
@@ -52,9 +50,6 @@ interface BatchIndex {
   readonly request: number | undefined;
   readonly variables: number | undefined;
 }
-
-/** What a failed field becomes (the GraphQL proposal "onError"); undefined for `PROPAGATE`. */
-export type ErrorMode = 'NULL' | 'HALT' | undefined;
 
 /** One operation of a document that passed parsing, limits and validation. */
 export interface ValidatedOperation {
@@ -67,7 +62,6 @@ export interface ValidatedOperation {
   readonly source: string;
   readonly document: DocumentNode;
   readonly operation: OperationDefinitionNode;
-  readonly errorMode?: ErrorMode;
   /** The size, measured before validation; the operations of one batch share the limits. */
   readonly size?:
     | { readonly fields: number; readonly rootFields: number; readonly introspection: number }
@@ -340,8 +334,6 @@ export interface EngineSettings {
   maxErrors: number;
   /** Omits "Did you mean ...?" from messages. */
   hideSuggestions: boolean;
-  /** Field errors get the coordinate of their field (the option `errors.coordinate`). */
-  coordinates?: boolean;
   /** Follows the fields of an execution; undefined if caching is off. */
   caching?: Caching | undefined;
   /** What executions check of their callers; undefined if nothing is checked. */

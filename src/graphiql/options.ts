@@ -15,7 +15,6 @@ import { jsonForScript } from './page.ts';
 
 /** The checked options of the page. */
 export interface GraphiQLSettings {
-  title: string;
   /** The settings of the page's script: JSON, safe inside a script element. */
   config: string;
   /** Content-Security-Policy for a nonce; undefined if the application sets the header. */
@@ -29,14 +28,9 @@ const isUrl: Accepts = (value) => {
   const { protocol, host } = new URL(value, 'http://localhost/');
   return /^(?:http|ws)s?:$/.test(protocol) && /^[\w.[\]:-]+$/.test(host);
 };
-const isHeaders: Accepts = (value) =>
-  isString(value) || (isObject(value) && Object.values(value).every(isString));
-const HEADERS = 'JSON text, or an object of strings';
 
 const RULES: Rules<CheckedOptions> = {
-  title: rule('GraphiQL', isString, 'a string'),
   defaultQuery: optional(isString, 'a string'),
-  defaultHeaders: optional(isHeaders, HEADERS),
   endpoint: optional(isUrl, 'a URL, absolute or relative to the page'),
   subscriptionEndpoint: optional(
     isEither(isUrl, isOneOf(false)),
@@ -51,23 +45,17 @@ const RULES: Rules<CheckedOptions> = {
 
 /** Checks the page's options and adds defaults. */
 export function resolveGraphiQLOptions(given: GraphiQLOptions): GraphiQLSettings {
-  const { title, csp, ...config } = resolveOptions(GRAPHIQL_OPTIONS, given, RULES);
-  const { defaultHeaders } = config;
-  const headers =
-    typeof defaultHeaders === 'object' ? JSON.stringify(defaultHeaders, null, 2) : defaultHeaders;
+  const { csp, ...config } = resolveOptions(GRAPHIQL_OPTIONS, given, RULES);
   const extra = typeof csp === 'object' ? csp : {};
   checkSources(extra);
   return {
-    title,
-    config: jsonForScript({ ...config, defaultHeaders: headers }),
+    config: jsonForScript(config),
     policy: csp === false ? undefined : strictPolicy(withEndpoints(extra, config)),
   };
 }
 
 interface CheckedOptions {
-  title: string;
   defaultQuery: string | undefined;
-  defaultHeaders: string | object | undefined;
   endpoint: string | undefined;
   subscriptionEndpoint: string | false | undefined;
   csp: boolean | ExtraSources;

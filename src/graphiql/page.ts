@@ -40,7 +40,6 @@ export function pageRenderer(
   settings: GraphiQLSettings,
   files: PageFiles,
 ): (base: string, nonce: string) => string {
-  const title = escapeHtml(settings.title);
   const tags = (base: string): string =>
     [
       ...files.styles.map((name) => `<link rel="stylesheet" href="${base}${name}">`),
@@ -54,7 +53,7 @@ export function pageRenderer(
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
 <meta property="csp-nonce" nonce="${nonce}">
-<title>${title}</title>
+<title>GraphiQL</title>
 <link rel="icon" href="${FAVICON}">
 <style nonce="${nonce}">${STYLE}</style>
 <script type="application/json" id="graphiql-config">${settings.config}</script>
@@ -62,11 +61,11 @@ ${tags(escapeHtml(base))}
 </head>
 <body>
 <main id="graphiql">
-<p class="loading" role="status">Loading ${title}\u2026</p>
+<p class="loading" role="status">Loading GraphiQL\u2026</p>
 <p class="loading late">This takes longer than expected. The files of this page are at <code>${escapeHtml(base)}</code>. Check
 the browser's network panel for failed requests.</p>
 </main>
-<noscript><p>${title} needs JavaScript.</p></noscript>
+<noscript><p>GraphiQL needs JavaScript.</p></noscript>
 </body>
 </html>
 `;

@@ -224,7 +224,7 @@ class GraphQLOverHttp {
     onResult: (params: GraphQLParams, result: ExecutionOutcome | RequestError) => T,
   ): Promise<T[]> {
     const variables = batch.map((params) => params.variables);
-    assertVariableLimits(variables, this.#settings.limits.variables);
+    assertVariableLimits(variables, this.#settings.maxVariables);
     exchange.batchSize = { fields: 0, rootFields: 0 };
     const results: MaybePromise<T>[] = [];
     for (const params of batch) {

@@ -2,10 +2,14 @@ import { GraphQLScalarType, GraphQLSchema, isScalarType } from 'graphql';
 import type { GraphiQLOption } from '../../types/graphiql.ts';
 import type { DocumentLimits, GraphQLLimits, GraphQLOptions, MethodName } from '../../types/graphql.ts';
 import { Compression, resolveCompress } from '../compress/results.ts';
-import { type CoreSettings, type DocumentLimitSettings, resolveCoreOptions } from '../core/options.ts';
+import {
+  type CoreSettings,
+  type DocumentLimitSettings,
+  MAX_VARIABLES,
+  resolveCoreOptions,
+} from '../core/options.ts';
 import { noteProductionDefaults } from '../diagnostics/logging.ts';
 import { resolveCursors } from '../live/cursors.ts';
-import { type EventStreamSettings, resolveEventStreams } from '../live/options.ts';
 import {
   bytes,
   duration,
@@ -33,8 +37,8 @@ interface OwnSettings {
   readonly graphiql: GraphiQLOption;
   readonly batching: boolean | number;
   readonly statusCodes: NonNullable<GraphQLOptions['statusCodes']>;
-  readonly inflate: boolean;
-  readonly eventStreams: unknown;
+  /** Undefined: on, unless `attachSubscriptions` has `onConnect`. */
+  readonly eventStreams: boolean | undefined;
   readonly httpCache: unknown;
   readonly responseCache: unknown;
   readonly compress: unknown;
@@ -45,19 +49,18 @@ interface OwnSettings {
 
 /** The options of `graphqlHTTP` after checks, with defaults filled in. */
 export type HttpSettings = Omit<CoreSettings, 'limits'> &
-  Omit<OwnSettings, 'eventStreams' | 'compress'> & {
+  Omit<OwnSettings, 'compress'> & {
     readonly limits: DocumentLimitSettings & OwnLimits;
-    /** Undefined if event streams are off. */
-    readonly eventStreams: EventStreamSettings | undefined;
-    readonly isEventStreamsSet: boolean;
     /** Undefined if responses are not compressed. */
     readonly compression: Compression | undefined;
     /** Whether a function of the options may get the request. */
     readonly hasFunctions: boolean;
   };
 
+const MIB = 1024 * 1024;
+
 const limits: Rules<OwnLimits> = {
-  bodyBytes: bytes(1024 * 1024, { to: Number.POSITIVE_INFINITY }),
+  bodyBytes: bytes(MIB, { to: Number.POSITIVE_INFINITY }),
   bodyTimeout: duration(30_000, { to: Number.POSITIVE_INFINITY }),
 };
 
@@ -88,8 +91,7 @@ const rules: Rules<OwnSettings> = {
     isEither(isOneOf('legacy', 'spec', 'apollo'), isFunction),
     "'legacy', 'spec', 'apollo', or a function of the response",
   ),
-  inflate: flag(false),
-  eventStreams: group('an object of options, or false', isOneOf(false)),
+  eventStreams: rule<boolean | undefined>(undefined, isBoolean, 'a boolean'),
   httpCache: group('a boolean, or an object of options', isBoolean),
   responseCache: group('a boolean, or an object of options', isBoolean),
   compress: group('a boolean, or an object of options', isBoolean),
@@ -114,12 +116,10 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
       ['graphiql', 'introspection', 'getMutations'].filter((name) => options[name] === undefined),
     );
   }
-  const { eventStreams, compress } = settings;
-  const compressSettings = resolveCompress(compress);
+  const compressSettings = resolveCompress(settings.compress);
   return {
     ...settings,
-    eventStreams: resolveEventStreams(GRAPHQL_OPTIONS, eventStreams),
-    isEventStreamsSet: eventStreams !== undefined,
+    maxVariables: Math.round(Math.max(1, settings.limits.bodyBytes / MIB) * MAX_VARIABLES),
     cursorSettings: resolveCursors(GRAPHQL_OPTIONS, settings.cursors),
     compression: compressSettings && new Compression(compressSettings),
     hasFunctions: hasFunctions(options),

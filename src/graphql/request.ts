@@ -95,9 +95,9 @@ export function createRequestReader(
   // Refuses malformed UTF-8 and removes a byte order mark. Decodes all bytes together, so that no character
   // is split.
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  const maxValues = limits.variables + EXTRA_VALUES;
+  const maxValues = settings.maxVariables + EXTRA_VALUES;
   const uploads = resolveUploadOptions(settings.uploads, { ...limits, maxValues });
-  const readBody = createBodyReader({ ...limits, inflate: settings.inflate, areOptions: true }, parse);
+  const readBody = createBodyReader({ ...limits, areOptions: true }, parse);
   const paramsOf = (body: unknown): RequestParams => paramsFromBody(body, settings);
   const paramsFromTarget = createTargetReader(settings);
 
@@ -249,14 +249,13 @@ function createTargetReader({ documents }: Pick<HttpSettings, 'documents'>): (ur
   const isById = documents !== undefined;
   const parse = cacheByText((url) => parseTarget(url, isById), TARGETS);
   return (url) => {
-    const { query, document, operationName, variables, extensions, onError } = parse(url);
+    const { query, document, operationName, variables, extensions } = parse(url);
     return {
       query,
       document,
       operationName,
       variables: variables.copy(),
       extensions: extensions.copy(),
-      onError,
     };
   };
 }
@@ -274,7 +273,6 @@ function parseTarget(url: string, isById: boolean) {
     operationName: raw.operationName,
     variables: new JsonParameter('variables', raw.variables),
     extensions,
-    onError: raw.onError,
   };
 }
 
@@ -368,7 +366,6 @@ function paramsFromObject(body: unknown, { documents }: Pick<HttpSettings, 'docu
     operationName: optionalString(member('operationName')),
     variables: optionalObject('variables', member('variables')),
     extensions,
-    onError: member('onError'),
   };
 }
 

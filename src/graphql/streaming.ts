@@ -18,6 +18,7 @@ import {
   StreamWriter,
   streamPayloads,
 } from '../http/stream.ts';
+import { LIVE_DEFAULTS } from '../live/endpoint.ts';
 import { EventStreams } from '../live/event-stream.ts';
 import {
   MULTIPART_SUBSCRIPTION,
@@ -34,20 +35,16 @@ import { originOf } from './request.ts';
 export class Streaming {
   readonly #core: GraphQLCore;
   readonly #streams: EventStreams | undefined;
-  /** Milliseconds between messages that keep an incremental response open. */
-  readonly #ping: number;
   readonly #sendsLines: boolean;
   /** Undefined without the option `compress`. */
   readonly #compression: StreamCompression | undefined;
 
   constructor(core: GraphQLCore, settings: HttpSettings) {
-    const { eventStreams, isEventStreamsSet, batching, compression } = settings;
+    const { eventStreams, batching, compression } = settings;
     this.#compression = compression && new StreamCompression(compression);
     this.#sendsLines = batching !== false;
     this.#core = core;
-    this.#ping = eventStreams?.ping ?? DEFAULT_PING;
-    if (eventStreams === undefined) return;
-    this.#streams = new EventStreams(core, eventStreams, { isExplicit: isEventStreamsSet });
+    if (eventStreams !== false) this.#streams = new EventStreams(core, eventStreams === true);
   }
 
   /** Whether a request without an acceptable JSON type gets a streaming response. */
@@ -100,7 +97,7 @@ export class Streaming {
       encoding: this.#compression?.encodingFor(exchange),
       status: 200,
       payloads: allPayloads(first, rest),
-      keepAlive: this.#ping,
+      keepAlive: LIVE_DEFAULTS.ping,
       onError: (error) => lastPayload(this.#errorsOf(error, originOf(exchange)), rest.openIds),
     });
   }
@@ -156,8 +153,6 @@ export class Streaming {
     });
   }
 }
-
-const DEFAULT_PING = 12_000;
 
 /** The payload after which no other follows: the parts that the client waits for have failed. */
 function lastPayload(errors: string, openIds: ReadonlySet<string> | undefined): string {

@@ -16,13 +16,12 @@ const { nextTick } = process;
  */
 export const UPLOADED: unique symbol = Symbol.for('espalier.uploaded');
 
-/** The limits of a request body: its size, the time to receive it, and whether it may be compressed. */
+/** The limits of a request body: its size, and the time to receive it. */
 interface BodyOptions {
   /** Bytes, after decompression. */
   readonly bodyBytes: number;
   /** Milliseconds. */
   readonly bodyTimeout: number;
-  readonly inflate: boolean;
   /** Whether these are options of the application, which messages name. */
   readonly areOptions?: boolean;
 }
@@ -56,7 +55,7 @@ export function createBodyReader<T>(
       } else if (req.readableEnded) reject(consumed());
       else if (req.destroyed) reject(CLIENT_ABORTED);
       else {
-        const inflater = createInflater(encoding, options);
+        const inflater = createInflater(encoding);
         collect(req, inflater, options, deadlines).then(parse).then(resolve, reject);
       }
     } catch (error) {
@@ -198,17 +197,13 @@ const INFLATERS: Record<string, () => Transform> = {
  *
  * @throws HttpError 415 that lists the accepted codings (RFC 9110 §15.5.16).
  */
-function createInflater(
-  encoding: string | undefined,
-  { inflate, areOptions = false }: Pick<BodyOptions, 'inflate' | 'areOptions'>,
-): Transform | undefined {
+function createInflater(encoding: string | undefined): Transform | undefined {
   if (encoding === undefined) return undefined;
   const name = encoding.trim().toLowerCase();
   if (name === 'identity' || name === '') return undefined;
-  if (inflate && Object.hasOwn(INFLATERS, name)) return INFLATERS[name]?.();
-  const accepted = inflate ? 'gzip, deflate, br, identity' : 'identity';
-  const hint = areOptions && Object.hasOwn(INFLATERS, name) ? byOption('inflate') : '';
-  const message = `The Content-Encoding ${formatValue(name)} is not supported; accepted: ${accepted}${hint}`;
+  if (Object.hasOwn(INFLATERS, name)) return INFLATERS[name]?.();
+  const accepted = 'gzip, deflate, br, identity';
+  const message = `The Content-Encoding ${formatValue(name)} is not supported; accepted: ${accepted}`;
   throw new HttpError(415, message, {
     headers: { 'accept-encoding': accepted },
     code: 'UNSUPPORTED_ENCODING',

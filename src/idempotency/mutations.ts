@@ -288,8 +288,8 @@ function textOf(
   { variableValues: variables = {}, access }: ExecutionInputs,
   files: StoredFile[],
 ): string {
-  const { document, operation, errorMode = '' } = mutation.prepared;
-  mutation.text ??= [errorMode, ...[operation, ...fragmentsOf(document).values()].map(print)].join('\n');
+  const { document, operation } = mutation.prepared;
+  mutation.text ??= [operation, ...fragmentsOf(document).values()].map(print).join('\n');
   const names = (operation.variableDefinitions ?? []).map(({ variable }) => variable.name.value);
   const used = names.filter((name) => Object.hasOwn(variables, name)).map((name) => [name, variables[name]]);
   return `${mutation.text}\n${canonical(Object.fromEntries(used), files)}${access?.storedKey ?? ''}`;

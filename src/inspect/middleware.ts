@@ -4,9 +4,8 @@ import type { InspectOptions } from '../../types/inspect.ts';
 import { isDevelopment, noteInspectOff } from '../diagnostics/logging.ts';
 import { NO_STORE, type Reply, toError, wasStarted, withVary, writeReply } from '../http/reply.ts';
 import { pathOf } from '../http/routing.ts';
-import { optionalFunction, resolveOptions, rule, wrongReturnValue } from '../options/rules.ts';
+import { optionalFunction, resolveOptions, wrongReturnValue } from '../options/rules.ts';
 import { INSPECT_OPTIONS } from '../options/scopes.ts';
-import { isString } from '../options/values.ts';
 import { createPage } from './page.ts';
 import { Recorder } from './recorder.ts';
 
@@ -14,20 +13,15 @@ type Guard = (req: ConnectRequest) => MaybePromise<unknown>;
 
 /** Creates the middleware of `inspect`. */
 export function createInspect(given: InspectOptions | undefined): Middleware {
-  const { guard, title } = resolveOptions<{ guard: Guard | undefined; title: string }>(
-    INSPECT_OPTIONS,
-    given,
-    {
-      guard: optionalFunction(),
-      title: rule('espalier', isString, 'a string'),
-    },
-  );
+  const { guard } = resolveOptions<{ guard: Guard | undefined }>(INSPECT_OPTIONS, given, {
+    guard: optionalFunction(),
+  });
   if (guard === undefined && !isDevelopment()) {
     noteInspectOff();
     return (_req, _res, next) => next();
   }
   const recorder = new Recorder();
-  const page = createPage(title);
+  const page = createPage();
   return (req: ConnectRequest, res, next) => {
     const respond = respondTo(req, res, recorder, page);
     if (respond === undefined) {

@@ -402,7 +402,7 @@ const POLICY = [
 ].join('; ');
 
 /** Creates the response with the page, which contains everything that it needs. */
-export const createPage = (title: string): Reply => ({
+export const createPage = (): Reply => ({
   status: 200,
   headers: {
     'content-type': 'text/html; charset=utf-8',
@@ -412,11 +412,8 @@ export const createPage = (title: string): Reply => ({
     'x-content-type-options': 'nosniff',
     'x-frame-options': 'DENY',
   },
-  body: html(escapeHtml(title)),
+  body: html(),
 });
-
-const escapeHtml = (text: string): string =>
-  text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 
 const heads = (names: readonly string[]): string =>
   names
@@ -470,19 +467,19 @@ const TOOLS = table('Tools for agents', {
   empty: 'No document is a tool.',
 });
 
-const html = (title: string): string => `<!doctype html>
+const html = (): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
-<title>${title}: live figures</title>
+<title>espalier: live figures</title>
 <link rel="icon" href="${FAVICON}">
 <style>${STYLE}</style>
 </head>
 <body>
 <header>
-<h1>${title}</h1>
+<h1>espalier</h1>
 <span id="process"></span>
 <input id="filter" type="search" placeholder="Filter the tables" aria-label="Filter the tables">
 <span id="status" data-state="live" role="status"><span id="state">loading</span><button id="pause" type="button" aria-pressed="false">Pause</button></span>

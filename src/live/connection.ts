@@ -10,6 +10,7 @@ import type {
   ConnectResult,
   SharedOperation,
   SubscriptionConnection,
+  SubscriptionEnd,
   SubscriptionProtocol,
   WebSocketLike,
 } from '../../types/subscriptions.ts';
@@ -63,17 +64,12 @@ import { Deadlines, type IntervalTimer, NEVER } from './timers.ts';
 // Taken when the module is loaded: fake timers of a test must not delay requests.
 const { queueMicrotask } = globalThis;
 
-type CloseHook = (connection: SubscriptionConnection, code: number, reason: string) => unknown;
-
 /** The options of a connection, however it was opened. */
 export interface ConnectionSettings extends EndpointSettings {
   readonly context: unknown;
   readonly onConnect: ((connection: ConnectingSubscription) => MaybePromise<ConnectResult>) | undefined;
-  readonly onDisconnect: CloseHook | undefined;
-  readonly onClose: CloseHook | undefined;
+  readonly onClose: ((connection: SubscriptionConnection, end: SubscriptionEnd) => unknown) | undefined;
   readonly limits: EndpointSettings['limits'] & { readonly initTimeout: number };
-  /** Milliseconds between two pings; 0: none. */
-  readonly ping: number;
 }
 
 /** The services that the connections of one endpoint share. */
@@ -111,6 +107,8 @@ export class Connection implements LiveConnection {
   /** A copy of the session's closed state, so that sending an event does not have to read the session. */
   isClosing = false;
   isAccepted = false;
+  /** Whether the application is deciding about the connection. */
+  #isDeciding = false;
   pendingChecks: (() => void)[] | undefined;
   readonly #context: ConnectionContext;
   readonly #socket: Duplex | undefined;
@@ -186,7 +184,7 @@ export class Connection implements LiveConnection {
 
   /**
    * Asks the application whether to accept the connection. Its functions continue after the time has elapsed, so that
-   * `onDisconnect` follows each `onConnect`.
+   * `onClose` follows each `onConnect`.
    */
   async accept(connectionParams: Readonly<Record<string, unknown>>): Promise<Acceptance> {
     const isGone = (): boolean => this.isClosing;
@@ -197,7 +195,12 @@ export class Connection implements LiveConnection {
       },
     };
     const subject = 'acceptance of a connection';
-    return inTime(this.services.core.timeLimit, this.#accept(connectionParams), origin, { subject });
+    this.#isDeciding = true;
+    const decided = this.#accept(connectionParams).finally(() => {
+      this.#isDeciding = false;
+      this.#callOnClose();
+    });
+    return inTime(this.services.core.timeLimit, decided, origin, { subject });
   }
 
   async #accept(connectionParams: Readonly<Record<string, unknown>>): Promise<Acceptance> {
@@ -244,8 +247,6 @@ export class Connection implements LiveConnection {
     this.isAccepted = true;
     this.pendingChecks = undefined;
     for (const check of checks ?? []) check();
-    // The socket has closed while `onConnect` ran.
-    if (this.#closed !== undefined) this.#callHook('onDisconnect', this.#closed);
   }
 
   /** Closes the connection at a time, in milliseconds since 1970, unless it is closed earlier. */
@@ -437,21 +438,19 @@ export class Connection implements LiveConnection {
     this.#closed = { code, reason };
     this.queue.discard();
     this.#endOperations();
-    if (this.isAccepted) this.#callHook('onDisconnect', this.#closed);
-    this.#callHook('onClose', this.#closed);
+    this.#callOnClose();
     this.#releaseRequest();
     this.#releasePlace();
     this.services.onClosed(this);
   }
 
-  /** Calls an option. Its errors are reported. */
-  #callHook(
-    name: 'onDisconnect' | 'onClose',
-    { code, reason }: { readonly code: number; readonly reason: string },
-  ): void {
-    const hook = this.services.settings[name];
-    if (hook === undefined) return;
-    const call = async (): Promise<unknown> => hook(this.describe(), code, reason);
+  /** Calls the option once the socket is closed and the application has decided about it. Its errors are reported. */
+  #callOnClose(): void {
+    const { onClose } = this.services.settings;
+    const closed = this.#closed;
+    if (onClose === undefined || closed === undefined || this.#isDeciding) return;
+    const end = { ...closed, accepted: this.isAccepted };
+    const call = async (): Promise<unknown> => onClose(this.describe(), end);
     const { origin } = this;
     (this.#inContext?.(call) ?? call()).catch((error) => this.services.core.reportError(error, origin));
   }

@@ -1,16 +1,6 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { GraphQLError } from 'graphql';
-import type { Caller } from '../../types/caller.ts';
-import {
-  assertSync,
-  duration,
-  type OptionScope,
-  optionalFunction,
-  type Rules,
-  resolveOptions,
-  unchecked,
-  wrongReturnValue,
-} from '../options/rules.ts';
+import { duration, type OptionScope, type Rules, resolveOptions, unchecked } from '../options/rules.ts';
 import { secretsOf } from '../options/secrets.ts';
 import { areEqualCursors, Progress, resumeAfter, type Source } from '../pubsub/cursor.ts';
 
@@ -207,13 +197,10 @@ export interface CursorSettings {
   readonly keys: readonly KeyObject[];
   /** Milliseconds. */
   readonly maxAge: number;
-  /** Returns the user of an operation; undefined for none. */
-  user(context: unknown, caller: Caller | null | undefined): string | number | undefined;
 }
 
 interface Given {
   readonly key: unknown;
-  readonly user: ((context: unknown) => unknown) | undefined;
   readonly maxAge: number;
 }
 
@@ -221,7 +208,6 @@ const DAY = 86_400_000;
 
 const RULES: Rules<Given> = {
   key: unchecked,
-  user: optionalFunction(),
   maxAge: duration(DAY),
 };
 
@@ -229,17 +215,9 @@ const RULES: Rules<Given> = {
 export function resolveCursors(scope: OptionScope, given: unknown): CursorSettings | undefined {
   if (given === undefined) return undefined;
   const within = { ...scope, within: 'cursors' };
-  const { key, user, maxAge } = resolveOptions<Given>(within, given, RULES);
+  const { key, maxAge } = resolveOptions<Given>(within, given, RULES);
   return {
     keys: secretsOf(within, 'cursors.key', key).map((secret) => createSecretKey(secret)),
     maxAge,
-    user: (context, caller) => (user === undefined ? caller?.id : userOf(within, user(context))),
   };
-}
-
-function userOf(scope: OptionScope, value: unknown): string | number | undefined {
-  if (value === undefined || value === null) return undefined;
-  assertSync(value, scope, 'user');
-  if (typeof value === 'string' || Number.isFinite(value)) return value as string | number;
-  throw wrongReturnValue(scope, 'user', value, 'a string, a finite number, undefined or null');
 }

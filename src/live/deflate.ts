@@ -101,7 +101,7 @@ function storedOf(envelope: Envelope): Envelope {
     const before = stored(envelope.before);
     // The receiver adds 00 00 ff ff to the message: with this byte an empty block (RFC 7692 §7.2.2).
     const after = `${stored(envelope.after)}\0`;
-    found = { before, after, droppable: false, firstByte: FIN_TEXT_RSV1 };
+    found = { before, after, firstByte: FIN_TEXT_RSV1 };
     storedEnvelopes.set(envelope, found);
   }
   return found;

@@ -50,6 +50,8 @@ interface ClientLimits {
 /** The options of one endpoint that every transport has. */
 export interface EndpointSettings extends OperationSettings {
   readonly contextPer: 'operation' | 'event' | 'connection';
+  /** Milliseconds between two pings; 0: none. */
+  readonly ping: number;
   readonly limits: ClientLimits;
 }
 
@@ -59,7 +61,7 @@ export const OPERATION_BYTES: number = 4 * MIB;
 /** The defaults of every transport, which the options of `attachSubscriptions` change. */
 export const LIVE_DEFAULTS: EndpointSettings & { readonly limits: { readonly connections: number } } = {
   contextPer: 'operation',
-  drop: false,
+  ping: 12_000,
   share: undefined,
   limits: { operations: 100, bufferedBytes: MIB, connections: 100_000 },
 };

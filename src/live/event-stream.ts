@@ -20,7 +20,6 @@ import {
   OPERATION_BYTES,
 } from './endpoint.ts';
 import { closeCodeOf, estimateMemory, LiveOperation, runPrepared } from './operation.ts';
-import type { EventStreamSettings } from './options.ts';
 import { type Envelope, type FlushMode, type FlushScheduler, type Messages, OutputQueue } from './queue.ts';
 import type { EventContext } from './source.ts';
 import type { StreamFormat } from './stream-formats.ts';
@@ -41,17 +40,14 @@ interface StreamRun {
 
 export class EventStreams {
   readonly #core: GraphQLCore;
-  /** Milliseconds between messages that keep a stream open; 0: none. */
-  readonly #ping: number;
   /** Whether the option `eventStreams` is set, rather than on by default. */
   readonly #isExplicit: boolean;
   readonly #joined = new JoinedMessages();
   /** Without `attachSubscriptions`. */
   readonly #ownEndpoint: (req: IncomingMessage) => LiveEndpoint;
 
-  constructor(core: GraphQLCore, { ping }: EventStreamSettings, { isExplicit }: { isExplicit: boolean }) {
+  constructor(core: GraphQLCore, isExplicit: boolean) {
     this.#core = core;
-    this.#ping = ping;
     this.#isExplicit = isExplicit;
     this.#ownEndpoint = endpointsByServer(() => new LiveEndpoint(core, LIVE_DEFAULTS, PERIOD));
   }
@@ -72,7 +68,6 @@ export class EventStreams {
       throw new HttpError(413, 'The document and the variables are too large', { code: 'OPERATION_REFUSED' });
     }
     const places = this.#core.clients?.hold(req, caller, 'connections', 'subscriptions');
-    if (this.#ping > 0) endpoint.timer.shorten(Math.max(5, this.#ping / 4));
     const stream = new EventStream(endpoint, {
       req,
       res,
@@ -84,7 +79,8 @@ export class EventStreams {
       places,
       encoding: createEncoding(),
     });
-    stream.open(new StreamQueue(stream.writer, endpoint.scheduler, this.#joined), this.#ping);
+    const queue = new StreamQueue(stream.writer, endpoint.scheduler, this.#joined);
+    stream.open(queue, endpoint.settings.ping);
     const checks = endpoint.opening.get(res) ?? [];
     endpoint.opening.delete(res);
     for (const check of checks) check(stream);
@@ -104,7 +100,7 @@ export class EventStreams {
     if (attached?.hasOnConnect === true && !this.#isExplicit) {
       const message =
         'Subscriptions over HTTP are off because attachSubscriptions has the option "onConnect", which they do not ' +
-        'call; use a WebSocket, or set the option "eventStreams" of graphqlHTTP';
+        'call; use a WebSocket, or set the option eventStreams: true of graphqlHTTP';
       throw new HttpError(400, message, { code: 'SUBSCRIPTION_OVER_HTTP' });
     }
     const endpoint = attached?.endpoint ?? this.#ownEndpoint(req);
@@ -260,7 +256,7 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
 
   protected override sendCursor(cursor: string): void {
     const before = this.#format.cursorLine(cursor);
-    if (before !== '') this.#push({ before, after: '\n', droppable: this.droppable }, NO_BODY, 'batched');
+    if (before !== '') this.#push({ before, after: '\n' }, NO_BODY, 'batched');
   }
 
   protected onRelease(): void {}
@@ -337,7 +333,7 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
 
   #withCursor(cursor: string): Envelope {
     const before = this.#format.cursorLine(cursor) + this.before;
-    return { before, after: this.after, droppable: this.droppable };
+    return { before, after: this.after };
   }
 }
 

@@ -232,7 +232,7 @@ class SharedSubscription implements EventConsumer {
     this.members.add(member);
     member.cursors = this.cursors;
     // Stored events are not urgent: the replay waits for its slow client.
-    member.appliesBackpressure = this.isReplay && !member.droppable;
+    member.appliesBackpressure = this.isReplay;
     if (this.#isOpen) member.onOpen();
   }
 
@@ -345,9 +345,9 @@ function groupNameOf(
   { params, extensions, access }: Pick<LiveOperation, 'params' | 'extensions' | 'access'>,
   key: ShareKey,
 ): string | undefined {
-  const { operationName, variables, query, onError } = params;
+  const { operationName, variables, query } = params;
   let isExact = true;
-  const parts = [key, operationName, variables, query, extensions, onError, access?.key];
+  const parts = [key, operationName, variables, query, extensions, access?.key];
   const name = JSON.stringify(parts, (_, value: unknown) => {
     if (typeof value === 'number' && !Number.isFinite(value)) isExact = false;
     return sortMembers(value);

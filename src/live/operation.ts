@@ -41,8 +41,6 @@ import {
 export abstract class LiveOperation extends Call implements EventConsumer {
   /** False as soon as no more messages may be sent for the operation. */
   isLive = true;
-  /** Whether the operation's events may be dropped when the client is slow. */
-  droppable = false;
   /** Whether the source waits for a slow client; otherwise the slow client is closed. */
   appliesBackpressure = false;
   /** Releases the source, or leaves the group. */
@@ -117,11 +115,10 @@ export abstract class LiveOperation extends Call implements EventConsumer {
     const { event } = prepared;
     if (event !== undefined && this.contextForEvent !== undefined)
       this.authorizeEvent = (inputs) => event(inputs, this.source);
-    this.droppable = settings.drop === 'oldest';
     const key = isPrivate(this) ? undefined : shareKeyOf(settings.share, this.contextValue, this.params);
     if (core.cursors !== undefined && !openCursors(this, prepared, core.cursors, key)) return;
     if (key !== undefined && groups.join(this, prepared, key)) return;
-    this.appliesBackpressure = !this.droppable;
+    this.appliesBackpressure = true;
     this.releaseSource = consumeSource(prepared, this, counters);
   }
 
@@ -232,7 +229,6 @@ export interface OperationServices {
 
 /** The options of live operations. */
 export interface OperationSettings {
-  readonly drop: false | 'oldest';
   readonly share: ShareFunction | undefined;
 }
 
@@ -250,8 +246,7 @@ function openCursors(
   settings: CursorSettings,
   key: ShareKey | undefined,
 ): boolean {
-  const caller =
-    key === undefined ? { user: settings.user(operation.contextValue, operation.caller) } : { share: key };
+  const caller = key === undefined ? { user: operation.caller?.id } : { share: key };
   // The cursor of a caller that has lost or got a scope since then is refused.
   const principal = { ...caller, access: operation.access?.key || undefined };
   const binding = identityOf(principal, { ...operation.params, query: prepared.source });

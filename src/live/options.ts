@@ -9,7 +9,6 @@ import {
   isOneOf,
   isOrigin,
   notPromise,
-  type OptionScope,
   oneOf,
   optionalFunction,
   positive,
@@ -31,7 +30,7 @@ const MIB = 1024 * 1024;
 const isRequestPath: Accepts = (value) =>
   isString(value) && /^\/(?!.*\/:|:)[\w\-.~%!$&'()+,;=:@/]*$/.test(value);
 
-const isPing = delay(12_000);
+const isPing = delay(LIVE_DEFAULTS.ping);
 
 /** Milliseconds between two pings; 0 if they are off. */
 const pingRule: Rule<number> = {
@@ -48,10 +47,8 @@ export const connectionRules: Rules<
   context: notPromise('a value, or a function of the WebSocket, which may be async'),
   contextPer: oneOf('operation', 'event', 'connection'),
   onConnect: optionalFunction(),
-  onDisconnect: optionalFunction(),
   onClose: optionalFunction(),
   ping: pingRule,
-  drop: oneOf(false, 'oldest'),
   limits: rule<object | undefined>(undefined, isObject, 'an object of limits'),
   share: optionalFunction(),
 };
@@ -82,19 +79,3 @@ const limitRules: Rules<WithDefaults<SubscriptionLimits>> = {
 /** Checks the option `limits` and fills in the defaults. */
 export const resolveLimits = (given: unknown): WithDefaults<SubscriptionLimits> =>
   resolveOptions({ ...SUBSCRIPTION_OPTIONS, within: 'limits' }, given, limitRules);
-
-/** The options of event streams after checks, with defaults filled in. */
-export interface EventStreamSettings {
-  /** Milliseconds between messages that keep a stream open; 0: none. */
-  readonly ping: number;
-}
-
-const eventStreamRules: Rules<EventStreamSettings> = {
-  ping: pingRule,
-};
-
-/** Checks the option `eventStreams` and fills in the defaults; undefined if event streams are off. */
-export function resolveEventStreams(scope: OptionScope, given: unknown): EventStreamSettings | undefined {
-  if (given === false) return undefined;
-  return resolveOptions({ ...scope, within: 'eventStreams' }, given, eventStreamRules);
-}

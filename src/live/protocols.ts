@@ -386,7 +386,6 @@ export function paramsOf(
       operationName: operationName || undefined,
       variables: variables ?? undefined,
       extensions: undefined,
-      onError: member('onError'),
     };
   } catch (error) {
     if (error instanceof HttpError) return error;

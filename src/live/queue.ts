@@ -11,11 +11,9 @@ const MAX_FLUSHES = 512;
 /** The number of queued messages from which producers have to yield. */
 const MAX_MESSAGES = 32_768;
 
-/** What sends messages to a client, and what it does with those that a slow client has not read. */
+/** What sends messages to a client. */
 interface Producer {
-  /** The oldest messages are dropped. */
-  readonly droppable: boolean;
-  /** The producer waits. */
+  /** Whether it waits for a slow client, which is then not closed. */
   readonly appliesBackpressure: boolean;
 }
 
@@ -85,14 +83,12 @@ export class FlushScheduler {
 export interface Envelope {
   readonly before: string;
   readonly after: string;
-  /** Whether the message may be dropped if the client is slow. */
-  readonly droppable: boolean;
   /** The first byte of the frame of a WebSocket; that of a text message without it. */
   readonly firstByte?: number;
 }
 
 /** The envelope of a message that is complete. */
-export const NO_ENVELOPE: Envelope = { before: '', after: '', droppable: false };
+export const NO_ENVELOPE: Envelope = { before: '', after: '' };
 
 /** Bytes of one message. */
 export const lengthOf = ({ before, after }: Envelope, body: Buffer): number =>
@@ -123,23 +119,9 @@ export class Messages {
     this.bytes -= taken.bytes;
     return taken;
   }
-
-  /** Drops the oldest droppable messages until at most `limit` bytes are left. */
-  dropOldest(limit: number): void {
-    for (let i = 0; i < this.envelopes.length && this.bytes > limit; ) {
-      const envelope = this.envelopes[i] as Envelope;
-      if (!envelope.droppable) {
-        i++;
-        continue;
-      }
-      this.bytes -= lengthOf(envelope, this.bodies[i] as Buffer);
-      this.envelopes.splice(i, 1);
-      this.bodies.splice(i, 1);
-    }
-  }
 }
 
-/** Bytes that are written at a time. Written messages cannot be dropped; `drains` grows per chunk. */
+/** Bytes that are written at a time. `drains` grows per chunk. */
 export const CHUNK_SIZE: number = 64 * 1024;
 
 /**
@@ -184,9 +166,7 @@ export abstract class OutputQueue implements Flushable {
   makeRoom(limit: number, producer: Producer | undefined): boolean {
     if (!this.#exceeds(limit)) return true;
     this.flush();
-    if (producer?.droppable === true) this.#messages?.dropOldest(limit);
-    else if (producer?.appliesBackpressure !== true) return !this.#exceeds(limit);
-    return true;
+    return producer?.appliesBackpressure === true || !this.#exceeds(limit);
   }
 
   push(envelope: Envelope, body: Buffer, mode: FlushMode): void {

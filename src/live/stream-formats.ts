@@ -35,7 +35,6 @@ const toLatin1 = (text: string): string => Buffer.from(text).toString('latin1');
 const envelope = (before: string, after: string): Envelope => ({
   before: toLatin1(before),
   after: toLatin1(after),
-  droppable: false,
 });
 
 const partEnvelope = ({ beforePayload, afterPayload }: Framing): Envelope =>

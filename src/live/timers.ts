@@ -11,7 +11,7 @@ export const NEVER: number = Number.POSITIVE_INFINITY;
 export class IntervalTimer {
   readonly #created = performance.now();
   readonly #tick: (now: number) => boolean;
-  #period: number;
+  readonly #period: number;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(period: number, tick: (now: number) => boolean) {
@@ -33,15 +33,6 @@ export class IntervalTimer {
   stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
-  }
-
-  /** Ticks every `period` milliseconds from now on, unless it does so more often. */
-  shorten(period: number): void {
-    if (period >= this.#period) return;
-    this.#period = period;
-    if (this.#timer === undefined) return;
-    this.stop();
-    this.start();
   }
 
   readonly #run = (): void => {

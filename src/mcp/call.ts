@@ -38,15 +38,12 @@ export function createRunTool(core: GraphQLCore): RunTool {
       if (result.kind === 'stream') throw new TypeError('A tool delivers one result');
       return result.kind === 'error' ? refused(core, result, call) : settled(result);
     } catch (error) {
-      return refusedCall(core, error, call);
+      return refused(core, refusalOf(error), call);
     }
   };
 }
 
 /** The response to a call that failed: a mistake of the client as it is, any other error masked and reported. */
-export const refusedCall = (core: GraphQLCore, error: unknown, origin: ErrorOrigin): CallResult =>
-  refused(core, refusalOf(error), origin);
-
 const refused = (core: GraphQLCore, { errors, status }: RequestError, origin: ErrorOrigin): CallResult => ({
   response: { errors: core.formatErrors(errors, origin) },
   status,

@@ -1,13 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import type { GraphQLSchema } from 'graphql';
-import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
+import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import type { GraphQLHandler } from '../../types/graphql.ts';
 import type { McpEndpoint, McpOptions, McpResourceMetadata } from '../../types/mcp.ts';
 import { coreOf, type GraphQLCore } from '../core/core.ts';
 import { debug } from '../diagnostics/logging.ts';
 import { offeredTools } from '../diagnostics/registry.ts';
-import { inTime } from '../execution/deadline.ts';
 import type { ErrorOrigin } from '../execution/types.ts';
 import { createBodyReader, drainRequest, isParsed } from '../http/body.ts';
 import {
@@ -22,7 +20,6 @@ import {
 import { type HostCheck, isOwnOrigin, pathOf, publicOriginOf, withoutSlash } from '../http/routing.ts';
 import {
   type Accepts,
-  flag,
   isListOf,
   type Rules,
   resolveOptions,
@@ -31,8 +28,8 @@ import {
   wrongOption,
 } from '../options/rules.ts';
 import { MCP_OPTIONS } from '../options/scopes.ts';
-import { isObject, isString, settle } from '../options/values.ts';
-import { createRunTool, refusedCall } from './call.ts';
+import { isObject, isString } from '../options/values.ts';
+import { createRunTool } from './call.ts';
 import {
   createArgumentCheck,
   createProtocolServer,
@@ -40,13 +37,11 @@ import {
   type McpExchange,
   type McpServices,
 } from './protocol.ts';
-import { assertNoSearchTools, createToolList } from './tools.ts';
+import { createToolList } from './tools.ts';
 
 /** The options of `mcp` after checks, with defaults filled in. */
 interface McpSettings {
   readonly resourceMetadata: McpResourceMetadata | undefined;
-  readonly search: boolean;
-  readonly variablesFromHeaders: Readonly<Record<string, string>>;
   readonly name: string;
   readonly version: string;
   readonly instructions: string | undefined;
@@ -63,12 +58,6 @@ const rules: Rules<McpSettings> = {
     (value) => isObject(value) && isUrls(value['authorizationServers']),
     'an object with a list of URLs "authorizationServers"',
   ),
-  search: flag(false),
-  variablesFromHeaders: rule<Readonly<Record<string, string>>>(
-    {},
-    (value) => isObject(value) && Object.values(value).every(isString),
-    'an object of header names by the names of variables',
-  ),
   // Both are required: their defaults are refused.
   name: rule('', isText, "the name of the application, such as 'shop'"),
   version: rule('', isText, "the version of the application, such as '1.4.0'"),
@@ -77,12 +66,6 @@ const rules: Rules<McpSettings> = {
 
 /** Requests of the protocol are small: the arguments of one tool. */
 const MAX_BODY_BYTES = 1024 * 1024;
-
-/** The schema that an agent may search: that of its caller. */
-const findSchema = (core: GraphQLCore, req: IncomingMessage): MaybePromise<GraphQLSchema> =>
-  settle(core.findCaller?.(req, { transport: 'mcp', connectionParams: undefined }), (caller) =>
-    core.schemaFor(req, { transport: 'mcp', caller }),
-  );
 
 /**
  * Creates the middleware of `mcp`.
@@ -100,21 +83,12 @@ export function createMcp(handler: GraphQLHandler, given: McpOptions): McpEndpoi
   const settings = resolveOptions(MCP_OPTIONS, given, rules);
   for (const name of ['name', 'version'] as const)
     if (settings[name] === '') throw wrongOption(MCP_OPTIONS, name, given?.[name], rules[name].accepted);
-  const headers = new Map(
-    Object.entries(settings.variablesFromHeaders).map(([name, header]) => [name, header.toLowerCase()]),
-  );
-  if (settings.search) assertNoSearchTools(documents);
   const sdk = loadSdk();
   const services: McpServices = {
     ...settings,
-    tools: createToolList(core, documents, new Set(headers.keys()), () => protocol.notify.toolsChanged()),
+    tools: createToolList(core, documents, () => protocol.notify.toolsChanged()),
     run: createRunTool(core),
     problemOf: createArgumentCheck(sdk),
-    headers,
-    schemaFor: settings.search
-      ? (req) => inTime(core.timeLimit, findSchema(core, req), originOf(req))
-      : undefined,
-    refuse: (error, req) => refusedCall(core, error, originOf(req)),
   };
   const protocol = sdk.createMcpHandler(
     ({ authInfo, era }) =>
@@ -316,7 +290,7 @@ const textOf = (body: unknown): string =>
   typeof body === 'string' || Buffer.isBuffer(body) ? String(body) : JSON.stringify(body);
 
 const readBody = createBodyReader(
-  { bodyBytes: MAX_BODY_BYTES, bodyTimeout: 30_000, inflate: false },
+  { bodyBytes: MAX_BODY_BYTES, bodyTimeout: 30_000 },
   (body) => new Uint8Array(body),
 );
 

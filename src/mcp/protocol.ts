@@ -1,15 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import nodeModule from 'node:module';
-import type { GraphQLSchema } from 'graphql';
-import type { MaybePromise } from '../../types/connect.ts';
 import type { McpTool } from '../../types/mcp.ts';
 import { codeOf } from '../http/reply.ts';
 import { formatValue, optionError } from '../options/rules.ts';
 import { MCP_OPTIONS } from '../options/scopes.ts';
 import { getOrCreate, isThenable } from '../options/values.ts';
 import type { CallResult, RunTool } from './call.ts';
-import type { OperationTool, ToolList } from './tools.ts';
-import { SEARCH_TOOLS, searchSchema } from './tools.ts';
+import type { ToolList } from './tools.ts';
 
 type Sdk = typeof import('@modelcontextprotocol/server');
 type Validators = typeof import('@modelcontextprotocol/server/validators/cf-worker');
@@ -27,14 +24,8 @@ export interface McpExchange {
 export interface McpServices {
   tools(): ToolList;
   readonly run: RunTool;
-  /** The names of headers by the variables that they fill. */
-  readonly headers: ReadonlyMap<string, string>;
   /** The response to a call whose arguments the schema of its tool refuses. */
   problemOf(tool: McpTool, args: Readonly<Record<string, unknown>>): CallResult | undefined;
-  /** Returns the schema for a request if agents may search it. */
-  readonly schemaFor: ((req: IncomingMessage) => MaybePromise<GraphQLSchema>) | undefined;
-  /** The response to a call outside of GraphQL that failed. */
-  refuse(error: unknown, req: IncomingMessage): CallResult;
   readonly name: string;
   readonly version: string;
   readonly instructions: string | undefined;
@@ -93,7 +84,9 @@ export function createProtocolServer(
       instructions: instructions === undefined ? DATA_NOTE : `${instructions}\n\n${DATA_NOTE}`,
     },
   );
-  server.setRequestHandler('tools/list', () => ({ tools: listTools(services) }));
+  server.setRequestHandler('tools/list', () => ({
+    tools: [...services.tools().values()].map(({ tool }) => tool),
+  }));
   server.setRequestHandler('tools/call', async ({ params }) => {
     nameClient(exchange.req, server.getClientVersion());
     const result = await callTool(services, exchange, params.name, params.arguments ?? {});
@@ -101,12 +94,6 @@ export function createProtocolServer(
     throw new sdk.ProtocolError(sdk.INVALID_PARAMS, `There is no tool ${formatValue(params.name)}`);
   });
   return server;
-}
-
-function listTools({ tools, schemaFor }: McpServices): McpTool[] {
-  const operations = [...tools().values()].map(({ tool }) => tool);
-  if (schemaFor === undefined) return operations;
-  return [...operations, ...SEARCH_TOOLS.filter(({ name }) => !tools().has(name))];
 }
 
 interface ToolResult {
@@ -125,49 +112,15 @@ async function callTool(
   args: Readonly<Record<string, unknown>>,
 ): Promise<ToolResult | undefined> {
   const found = services.tools().get(name);
-  const tool = found?.tool ?? (services.schemaFor && SEARCH_TOOLS.find((each) => each.name === name));
-  if (tool === undefined) return undefined;
-  const variables: Record<string, unknown> = { ...args };
-  // Never the values of the agent.
-  for (const variable of services.headers.keys()) delete variables[variable];
-  const problem = services.problemOf(tool, variables);
+  if (found === undefined) return undefined;
+  const problem = services.problemOf(found.tool, args);
   if (problem !== undefined) return toToolResult(problem);
-  if (found === undefined) return searchTool(services, exchange, name, args);
   const { req, signal } = exchange;
-  for (const [variable, header] of services.headers) {
-    if (req.headers[header] !== undefined) variables[variable] = req.headers[header];
-  }
-  const result = await services.run(found, { req, variables: ownVariables(found, variables), signal });
+  const result = await services.run(found, { req, variables: { ...args }, signal });
   if (result.status === 401 || result.status === 403) {
     exchange.refused = { status: result.status, scopes: found.scopes };
   }
   return toToolResult(result);
-}
-
-/** Leaves out the headers of variables that the operation does not have. */
-function ownVariables(
-  { variables: known }: OperationTool,
-  given: Record<string, unknown>,
-): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(given).filter(([name]) => known.has(name)));
-}
-
-async function searchTool(
-  { schemaFor, refuse }: McpServices,
-  { req }: McpExchange,
-  name: string,
-  args: Readonly<Record<string, unknown>>,
-): Promise<ToolResult | undefined> {
-  if (schemaFor === undefined) return undefined;
-  try {
-    const text = searchSchema(await schemaFor(req), name, args);
-    if (text === undefined) return undefined;
-    return text === null
-      ? { content: [{ type: 'text', text: 'Nothing was found' }], isError: true }
-      : { content: [{ type: 'text', text }] };
-  } catch (error) {
-    return toToolResult(refuse(error, req));
-  }
 }
 
 /** The member of `_meta` with the whole response, if the model sees only a part of it. */

@@ -13,7 +13,7 @@ const LIMITS: Replacements = {
   ...all('maxDepth depthLimit queryDepth', 'use limits: { depth }'),
   ...all('maxAliases aliasLimit', 'use limits: { aliases }'),
   ...all('maxTokens maxTokensPerDocument', 'use limits: { tokens }'),
-  maxDirectives: 'use limits: { directives }',
+  maxDirectives: 'an operation may have 200 directives, or a fifth of limits: { aliases }',
   ...all('complexity maxComplexity complexityLimit costLimit maxCost', 'use cost: { maxCost }'),
   ...all('rateLimit rateLimiter rateLimiting throttle', 'use clientLimits, or budget: { limit, window }'),
   ...all(
@@ -53,7 +53,7 @@ const GRAPHQL: Replacements = {
     'subscriptions subscription websocket webSockets ws installSubscriptionHandlers',
     'use attachSubscriptions(server, handler)',
   ),
-  ...all('sse eventStream', 'event streams are on; their options are eventStreams'),
+  ...all('sse eventStream', 'event streams are on; eventStreams: false switches them off'),
   pubsub: 'create it with createPubSub of espalier/pubsub, and use it in the subscribe resolvers',
   debug: 'errors are reported to onError; with NODE_ENV=development responses contain extensions.debug',
   logger: 'use onError for errors, and DEBUG=espalier:* for refused requests',
@@ -125,7 +125,8 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
   'graphqlHTTP.graphiql': {
     headerEditorEnabled: 'visitors can always edit headers',
     shouldPersistHeaders: 'headers are not stored, because they often contain a token',
-    headers: 'use graphiql.defaultHeaders',
+    ...all('headers defaultHeaders', 'visitors enter headers in the page, which does not store them'),
+    title: 'remove it: the title is GraphiQL',
     ...all('subscriptions subscriptionsProtocol', 'use graphiql.subscriptionEndpoint, which may be false'),
     websocketClient: 'remove it: the page knows both subprotocols',
     query: 'use graphiql.defaultQuery',
@@ -138,7 +139,10 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
     ...all('store redisClient', 'use budget.redis'),
   },
   'graphqlHTTP.clientLimits': all('key keyGenerator identifyContext', 'use caller of graphqlHTTP'),
-  'graphqlHTTP.cost': all('maximumCost maxComplexity max limit', 'use cost.maxCost'),
+  'graphqlHTTP.cost': {
+    ...all('maximumCost maxComplexity max limit', 'use cost.maxCost'),
+    header: 'remove it: responses have the header GraphQL-Cost',
+  },
   'graphqlHTTP.documents': {
     ...all('onlyPersisted allowOnly required', 'use documents.only'),
     ...all('store persistedQueries manifest getPersistedOperation', 'use documents.from'),
@@ -150,7 +154,10 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
     ...all('cache redis', 'use responseCache.store'),
     ...all('max maxSize', 'use responseCache.maxBytes'),
   },
-  'graphqlHTTP.httpCache': all('maxAge ttl', 'use httpCache.defaultMaxAge'),
+  'graphqlHTTP.httpCache': {
+    ...all('maxAge ttl', 'use httpCache.defaultMaxAge'),
+    vary: 'set the header in earlier middleware: res.vary(name)',
+  },
   attachSubscriptions: {
     schema: 'pass the handler or the schema as the second argument: attachSubscriptions(server, handler)',
     ...all(
@@ -164,6 +171,7 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
       'use onOperation of graphqlHTTP, whose "transport" is "websocket", and pass the handler',
     ),
     ...all('onError subscriptionProtocols', 'use that of graphqlHTTP, and pass the handler'),
+    onDisconnect: 'use onClose(connection, { code, reason, accepted })',
     onNext: 'use formatError of graphqlHTTP, or its onOperation to add extensions',
     ...all(
       'onComplete onOperationComplete',

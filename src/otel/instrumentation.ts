@@ -124,10 +124,8 @@ type SpanSettings = Readonly<Record<SpanKind, boolean>>;
 
 export interface OpenTelemetrySettings {
   readonly enabled: boolean;
-  readonly operationNames: NameOption;
-  readonly topics: NameOption;
-  readonly documents: boolean;
-  readonly variables: NameOption;
+  readonly names: NameOption;
+  readonly contents: NameOption;
   readonly spans: SpanSettings;
 }
 
@@ -139,10 +137,8 @@ const names: Rule<NameOption> = rule<NameOption>(
 
 const rules: Rules<Omit<OpenTelemetrySettings, 'spans'> & { spans: readonly SpanKind[] }> = {
   enabled: flag(true),
-  operationNames: names,
-  topics: names,
-  documents: flag(false),
-  variables: names,
+  names,
+  contents: names,
   spans: rule<readonly SpanKind[]>(
     ['events', 'files', 'uploads', 'pubsub'],
     isListOf(isOneOf('phases', 'events', 'files', 'uploads', 'pubsub')),

@@ -75,13 +75,13 @@ export class OperationSpan implements OperationObserver {
   }
 
   executing(inputs: ExecutionInputs): ExecutionObserver | undefined {
-    const { variables, spans } = this.#telemetry.settings;
+    const { contents, spans } = this.#telemetry.settings;
     const info = this.#info as OperationInfo;
     const isEvent = info.type === 'subscription';
-    if (!isEvent && variables === false && !spans.phases) return undefined;
+    if (!isEvent && contents === false && !spans.phases) return undefined;
     return safely(() => {
-      if (variables !== false && !isEvent && this.#span.isRecording()) {
-        this.#span.setAttributes(variableAttributes(inputs.variableValues, variables));
+      if (contents !== false && !isEvent && this.#span.isRecording()) {
+        this.#span.setAttributes(variableAttributes(inputs.variableValues, contents));
       }
       if (!isEvent && !spans.phases) return undefined;
       const parent = { context: this.#context, span: !isEvent || spans.events ? this.#span : undefined };
@@ -329,7 +329,7 @@ function createInfo(prepared: PreparedOperation, telemetry: Telemetry): Operatio
     ...identity,
     'graphql.document.hash': documentHash(prepared.source),
   };
-  if (settings.documents) spanAttributes['graphql.document'] = documentText(prepared.source);
+  if (settings.contents !== false) spanAttributes['graphql.document'] = documentText(prepared.source);
   const metricAttributes = { ...typeAttributes, ...nameAttributes };
   const executionAttributes = { 'graphql.processing.type': 'execute', ...identity };
   return {

@@ -38,11 +38,10 @@ export class Telemetry {
 
   /** `findMetrics` is called with the first message: applications set the global provider later than the options. */
   constructor(settings: OpenTelemetrySettings, tracer: Tracer, findMetrics: () => Metrics) {
-    const { operationNames, topics } = settings;
     this.settings = settings;
     this.tracer = tracer;
-    this.operationName = boundNames(operationNames);
-    this.topic = boundNames(topics);
+    this.operationName = boundNames(settings.names);
+    this.topic = boundNames(settings.names);
     this.errorType = boundNames(true);
     this.#findMetrics = findMetrics;
   }

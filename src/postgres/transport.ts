@@ -12,7 +12,6 @@ import type {
 import { withTimeLimit } from '../http/timers.ts';
 import {
   delay,
-  flag,
   optionError,
   type Rules,
   resolveOptions,
@@ -122,6 +121,10 @@ export class PostgresTransport implements Engine {
 
   get heartbeat(): number {
     return this.#settings.heartbeat;
+  }
+
+  get commandTimeout(): number {
+    return this.#settings.commandTimeout;
   }
 
   open(listener: TransportListener, limits: HistorySettings = DEFAULT_LIMITS): void {
@@ -488,7 +491,6 @@ const isQueryable = (client: object): client is Pick<PostgresClient, 'query'> =>
 interface PostgresSettings {
   readonly pool: PostgresPool;
   readonly schema: string;
-  readonly create: boolean;
   readonly listen: PostgresPool;
   readonly heartbeat: number;
   readonly commandTimeout: number;
@@ -510,7 +512,6 @@ type Given = Omit<PostgresSettings, 'pool' | 'listen'> & {
 
 const RULES: Rules<Given> = {
   schema: rule('espalier', isSchema, SCHEMA),
-  create: flag(true),
   listen: rule<PostgresPool | undefined>(undefined, isPool, POOL),
   heartbeat: delay(5000),
   commandTimeout: delay(5000),
@@ -621,7 +622,7 @@ class Session {
 
   async #listen(): Promise<void> {
     const { statements, settings } = this.#owner;
-    if (settings.create) await this.#create();
+    await this.#create();
     await this.query(`LISTEN ${statements.channel}`);
     let isVerified = false;
     const verified = new Promise<void>((resolve) => {

@@ -14,11 +14,9 @@ import { createChannel, type EventChannel, Observed } from '../diagnostics/chann
 import { createErrorListener, guardListener } from '../diagnostics/logging.ts';
 import {
   bytes,
-  delay,
   isEither,
   type OptionScope,
   optionError,
-  positive,
   type Rules,
   resolveOptions,
   rule,
@@ -107,7 +105,7 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
     this.#settings = settings;
     this.#prefix = settings.engine?.prefix ?? '';
     this.#services = {
-      limits: settings,
+      maxBufferedBytes: settings.maxBufferedBytes,
       slowReaders: new SlowReaders(),
       emptied: (topic) => {
         if (this.#topics.get(topic.channel) !== topic) return;
@@ -128,8 +126,7 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
         for (const topic of this.#topicsOf(channel)) topic.reconnected();
         settings.onGap();
       },
-      outage: (channels) => {
-        const seconds = Math.round(settings.maxOutage / 1000);
+      outage: (channels, seconds) => {
         for (const channel of channels)
           this.#topics.get(channel)?.end(mayHaveMissedEvents(`no connection for ${seconds} seconds`));
       },
@@ -263,7 +260,7 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
   }
 
   #endedStream(error?: Error): EventStream<unknown> {
-    const queue = new EventQueue(this.#settings, { ended() {}, grew() {} });
+    const queue = new EventQueue(this.#settings.maxBufferedBytes, { ended() {}, grew() {} });
     queue.end(error);
     return queue;
   }
@@ -272,12 +269,11 @@ class EventBroker<Events extends object> implements PubSub<Events>, PresenceAcce
 /** Milliseconds between two checks for messages that a transport of the application has dropped. */
 const HEARTBEAT = 5000;
 
-function createTransport({ engine, ...settings }: PubSubSettings, events: TransportEvents): Transport {
-  const { history } = settings;
+function createTransport({ engine, history, onError }: PubSubSettings, events: TransportEvents): Transport {
   if (engine === undefined) return createLocalTransport(events, history && new MemoryHistory(history));
-  const transport = new SharedTransport(engine, events, settings);
+  const transport = new SharedTransport(engine, events, history);
   if (history === undefined || transport.history !== undefined) return transport;
-  transport.close().catch(settings.onError);
+  transport.close().catch(onError);
   throw optionError(
     PUBSUB_OPTIONS,
     'option "history" has no effect with this transport, which stores no events; remove it',
@@ -325,9 +321,7 @@ function observePublish(topic: string, payload: unknown, publish: () => Promise<
 interface PubSubSettings {
   readonly engine: Engine | undefined;
   readonly history: HistorySettings | undefined;
-  readonly maxBufferedEvents: number;
   readonly maxBufferedBytes: number;
-  readonly maxOutage: number;
   readonly onGap: () => void;
   readonly onError: (error: Error) => void;
 }
@@ -353,9 +347,7 @@ const RULES: Rules<Given> = {
     `${redisRule.accepted}, what redis() or file() returned, postgres() of espalier/postgres, or an object with open, publish, subscribe, unsubscribe and close`,
   ),
   history: rule<unknown>(undefined, isObject, "an object such as { length: 1000, ttl: '5m' }"),
-  maxBufferedEvents: positive(1024),
   maxBufferedBytes: bytes(8 * 1024 * 1024),
-  maxOutage: delay(60_000),
   onGap: rule(ignore, isFunction, 'a function'),
   onError: rule<Given['onError']>(
     undefined,

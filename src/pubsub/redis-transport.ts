@@ -91,6 +91,10 @@ export class RedisTransport implements Engine {
     return this.#settings.heartbeat;
   }
 
+  get commandTimeout(): number {
+    return this.#settings.commandTimeout;
+  }
+
   get presence(): PresenceStore {
     const { sharded } = this.#settings;
     const limits = this.#limits;

@@ -3,7 +3,7 @@ import { resultOf } from './cursor.ts';
 
 /** The services that the topics of one `createPubSub` share. */
 export interface TopicServices {
-  readonly limits: QueueLimits;
+  readonly maxBufferedBytes: number;
   readonly slowReaders: SlowReaders;
   /** Called when a topic is not used any more: its last stream has ended, or it is closed. */
   emptied(topic: Topic): void;
@@ -101,7 +101,7 @@ export class Topic {
 
   protected addQueue(): Queue {
     const queue: Queue = new EventQueue(
-      this.#services.limits,
+      this.#services.maxBufferedBytes,
       {
         ended: () => this.removeQueue(queue),
         grew: () => this.#services.slowReaders.add(queue),
@@ -126,16 +126,14 @@ export class Topic {
   }
 }
 
-interface QueueLimits {
-  /** Events that may always wait. */
-  readonly maxBufferedEvents: number;
-  /** Bytes, as JSON, of further events, which may wait while the consumer keeps reading. */
-  readonly maxBufferedBytes: number;
-}
+/** Events that may always wait, and are not measured. */
+const UNMEASURED = 64;
+/** Events that may wait for a consumer that does not read. */
+const MAX_UNREAD = 1024;
 
 interface Entry<T> {
   readonly value: T;
-  /** 0 for events within `maxBufferedEvents`, which are not measured. */
+  /** 0 for events that are not measured. */
   readonly bytes: number;
   readonly cursor: string | undefined;
 }
@@ -150,12 +148,12 @@ const COMPACT = 1024;
 
 /**
  * The events of one subscriber: a producer pushes them, a consumer iterates. The queue ends with an error
- * when the events beyond `maxBufferedEvents` exceed `maxBufferedBytes`, or when it is longer than `maxBufferedEvents` and the
- * consumer reads nothing between two checks.
+ * when its measured events exceed `maxBytes`, or when it is longer than `MAX_UNREAD` and the consumer reads nothing
+ * between two checks.
  */
 export class EventQueue<T> implements EventStream<T> {
   readonly #isRecorded: boolean;
-  readonly #limits: QueueLimits;
+  readonly #maxBytes: number;
   readonly #ended: () => void;
   readonly #grew: () => void;
   #entries: Entry<T>[] = [];
@@ -175,15 +173,15 @@ export class EventQueue<T> implements EventStream<T> {
 
   /**
    * The queue calls `ended` once, when it accepts no more events, and `grew` when it becomes longer than
-   * `maxBufferedEvents`. A stream without a history never gets a `startCursor`.
+   * `MAX_UNREAD`. A stream without a history never gets a `startCursor`.
    */
   constructor(
-    limits: QueueLimits,
+    maxBytes: number,
     { ended, grew }: { ended: () => void; grew: () => void },
     isRecorded = false,
   ) {
     this.#isRecorded = isRecorded;
-    this.#limits = limits;
+    this.#maxBytes = maxBytes;
     this.#ended = ended;
     this.#grew = grew;
   }
@@ -218,19 +216,18 @@ export class EventQueue<T> implements EventStream<T> {
       waiter.resolve(resultOf(value, cursor));
       return;
     }
-    const { maxBufferedEvents, maxBufferedBytes } = this.#limits;
-    if (this.length < maxBufferedEvents) {
+    if (this.length < UNMEASURED) {
       this.#entries.push({ value, bytes: 0, cursor });
       return;
     }
     const bytes = size();
     this.#bytes += bytes;
-    if (this.#bytes > maxBufferedBytes) {
-      this.#overflow(`more than ${maxBufferedEvents} events and ${maxBufferedBytes} bytes were waiting`);
+    if (this.#bytes > this.#maxBytes) {
+      this.#overflow(`more than ${this.#maxBytes} bytes were waiting`);
       return;
     }
     this.#entries.push({ value, bytes, cursor });
-    if (this.length === maxBufferedEvents + 1) {
+    if (this.length === MAX_UNREAD + 1) {
       this.#readSinceCheck = true;
       this.#grew();
     }
@@ -238,10 +235,9 @@ export class EventQueue<T> implements EventStream<T> {
 
   /** Ends the queue of a consumer that has stopped reading. Returns true when the queue needs no further check. */
   check(): boolean {
-    const { maxBufferedEvents } = this.#limits;
-    if (!this.#open || this.length <= maxBufferedEvents) return true;
+    if (!this.#open || this.length <= MAX_UNREAD) return true;
     if (!this.#readSinceCheck)
-      this.#overflow(`more than ${maxBufferedEvents} events were waiting, and none was read`);
+      this.#overflow(`more than ${MAX_UNREAD} events were waiting, and none was read`);
     this.#readSinceCheck = false;
     return !this.#open;
   }

@@ -45,7 +45,14 @@ export interface Engine extends EventTransport {
   readonly prefix?: string;
   /** Milliseconds between two checks for dropped messages. */
   readonly heartbeat?: number;
+  /** Milliseconds in which the server must reply. */
+  readonly commandTimeout?: number;
 }
+
+/** The command timeouts without a connection after which streams end, so that clients learn that events may be missing. */
+const OUTAGE = 12;
+/** Milliseconds, for transports of the application. */
+const COMMAND_TIMEOUT = 5000;
 
 /** Callbacks of a transport. */
 export interface TransportEvents {
@@ -56,7 +63,7 @@ export interface TransportEvents {
   /** Messages of the channel, or of all channels, may have been lost. */
   gap(channel?: string): void;
   /** Messages of these channels have not arrived for a long time, and do not arrive yet. */
-  outage(channels: readonly string[]): void;
+  outage(channels: readonly string[], seconds: number): void;
   /** Subscriptions to the channel, or to every channel, are refused. */
   refused(error: Error, channel?: string): void;
   error(error: Error): void;
@@ -126,20 +133,17 @@ export class SharedTransport implements Transport {
   readonly history: HistoryStore | undefined;
   readonly #engine: Engine;
   readonly #events: TransportEvents;
+  /** Milliseconds. */
   readonly #maxOutage: number;
   readonly #channels = new Map<string, Subscription>();
   #isLost = false;
   #isClosed = false;
   #outage: NodeJS.Timeout | undefined;
 
-  constructor(
-    engine: Engine,
-    events: TransportEvents,
-    { maxOutage, history }: { readonly maxOutage: number; readonly history: HistorySettings | undefined },
-  ) {
+  constructor(engine: Engine, events: TransportEvents, history: HistorySettings | undefined) {
     this.#engine = engine;
     this.#events = events;
-    this.#maxOutage = maxOutage;
+    this.#maxOutage = OUTAGE * (engine.commandTimeout ?? COMMAND_TIMEOUT);
     const listener: TransportListener = {
       message: (channel, text, link) => this.#receive(channel, text, link),
       gap: (channel) => {
@@ -249,7 +253,8 @@ export class SharedTransport implements Transport {
       const latest = performance.now() - this.#maxOutage;
       const isOver = ({ since }: Subscription): boolean => this.#isLost || since <= latest;
       this.#watchOutage();
-      this.#events.outage(waiting.filter(([, each]) => isOver(each)).map(([channel]) => channel));
+      const channels = waiting.filter(([, each]) => isOver(each)).map(([channel]) => channel);
+      this.#events.outage(channels, Math.round(this.#maxOutage / 1000));
     }, this.#maxOutage).unref();
   }
 }

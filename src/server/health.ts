@@ -14,13 +14,14 @@ import type {
 import { debug } from '../diagnostics/logging.ts';
 import { readProcessStats } from '../diagnostics/stats.ts';
 import { NO_STORE, wasStarted, writeReply } from '../http/reply.ts';
-import { delay, type Rules, resolveOptions } from '../options/rules.ts';
+import { delay, resolveOptions } from '../options/rules.ts';
 import { SERVER_OPTIONS } from '../options/scopes.ts';
 import { Connections, drainServer } from './drain.ts';
 
-const CHECKS: Rules<{ checkTimeout: number }> = { checkTimeout: delay(2000) };
-
 const DRAIN = { ...SERVER_OPTIONS, name: 'drain' };
+
+/** Milliseconds after which a check fails: probes do not wait longer. */
+const CHECK_TIMEOUT = 2000;
 
 /** Milliseconds until the checks of a server that is not ready run again. */
 const RETRY = 1000;
@@ -55,10 +56,9 @@ class Health {
   #hasListened: boolean;
   #drained: Promise<void> | undefined;
 
-  constructor(server: Server, { checks = {}, checkTimeout: given }: HealthOptions) {
-    const { checkTimeout } = resolveOptions(SERVER_OPTIONS, { checkTimeout: given }, CHECKS);
+  constructor(server: Server, { checks = {} }: HealthOptions) {
     this.#server = server;
-    this.#checks = new Checks(checks, checkTimeout);
+    this.#checks = new Checks(checks);
     this.#connections = new Connections(server);
     this.#hasListened = server.listening;
     server.on('listening', () => {
@@ -146,14 +146,12 @@ const MAX_AGE = 1000;
 
 class Checks {
   readonly #checks: readonly (readonly [string, ReadinessCheck])[];
-  readonly #timeout: number;
   #result: Promise<readonly string[]> | undefined;
   /** The time until which the result is used, by `performance.now()`; Infinity while the checks run. */
   #expires = 0;
 
-  constructor(checks: Readonly<Record<string, ReadinessCheck>>, timeout: number) {
+  constructor(checks: Readonly<Record<string, ReadinessCheck>>) {
     this.#checks = Object.entries(checks);
-    this.#timeout = timeout;
   }
 
   /** Resolves with the names of the checks that have failed. */
@@ -173,8 +171,8 @@ class Checks {
   async #run([name, check]: readonly [string, ReadinessCheck]): Promise<string | undefined> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
-      const error = new Error(`no result after ${this.#timeout} ms`);
-      timer = setTimeout(reject, this.#timeout, error).unref();
+      const error = new Error(`no result after ${CHECK_TIMEOUT} ms`);
+      timer = setTimeout(reject, CHECK_TIMEOUT, error).unref();
     });
     try {
       const passed = await Promise.race([call(check), late]);

@@ -115,10 +115,4 @@ const HTTP2_OPTIONS: readonly string[] = words(
 );
 
 /** All options of the Node servers (Node 20 to 26), and our own. */
-const NODE_OPTIONS: readonly string[] = [
-  ...HTTP_OPTIONS,
-  ...HTTP2_OPTIONS,
-  ...TLS_OPTIONS,
-  'checks',
-  'checkTimeout',
-];
+const NODE_OPTIONS: readonly string[] = [...HTTP_OPTIONS, ...HTTP2_OPTIONS, ...TLS_OPTIONS, 'checks'];

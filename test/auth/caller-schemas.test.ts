@@ -148,7 +148,7 @@ describe.each(Object.entries(ENGINES))('engine: %s', (_name, engine) => {
     const options = {
       ...engine,
       rootValue: { posts: [{ x: 1 }] },
-      cost: { maxCost: 500, header: true },
+      cost: { maxCost: 500 },
     } as const;
     const [part, whole] = [
       await create(of, options),

@@ -231,29 +231,6 @@ describe.each(['compiled', 'graphql-js'] as const)('%s', (engine) => {
     expect((await post('{ secret }', 'a')).body).toEqual({ data: { secret: 'SECRET' } });
   });
 
-  if (engine === 'compiled' || V17)
-    it('errors.modes: with NULL a hidden required field is null, with HALT there is no data', async () => {
-      const modes = ['PROPAGATE', 'NULL', 'HALT'] as const;
-      const query = '{ open parent { child other } nodes { id name } }';
-      const { post } = await create({ engine, auth: nulls, errors: { modes } });
-      const ask = async (onError: string, scopes: string) => (await post(query, scopes, { onError })).body;
-      const shown = [{ id: 'u', name: 'USER' }, null, { id: null, name: 'POST' }];
-      const propagated = await ask('PROPAGATE', 'x');
-      expect(propagated.data).toEqual({ open: 'OPEN', parent: null, nodes: shown });
-      const kept = await ask('NULL', 'x');
-      expect(kept.data).toEqual({ open: 'OPEN', parent: { child: null, other: 'OTHER' }, nodes: shown });
-      expect(codes({ body: kept })).toEqual(['FORBIDDEN', 'FORBIDDEN', 'FORBIDDEN']);
-      const halted = await ask('HALT', 'x');
-      expect(halted.data).toBeNull();
-      expect(codes({ body: halted })).toEqual(['FORBIDDEN']);
-      const strict = await create({ engine, auth, errors: { modes } });
-      for (const onError of modes) {
-        expect(await ask(onError, 'a admin')).not.toHaveProperty('errors');
-        const { status, body } = await strict.post('{ nodes { name } }', 'x', { onError });
-        expect([status, body.data]).toEqual([403, undefined]);
-      }
-    });
-
   if (V17)
     it('@defer: info.auth of a deferred resolver is that of the caller', async () => {
       const of = buildSchema(

@@ -284,7 +284,7 @@ export async function compareSchema(
       graphiql: false,
       limits: { depth: 30 },
       httpCache: { defaultMaxAge: 60 },
-      cost: { maxCost: 1e9, header: true },
+      cost: { maxCost: 1e9 },
       onError: (error) => reports[kind].push(error),
       context: (request) => ({ turn: turnOf(request as IncomingMessage) }),
       auth: { ...auth, mode, ...(kind === 'part' && { schemaFor: partFor }) },

@@ -50,7 +50,7 @@ const options = { limits: { depth: 30 }, graphiql: false, onError: false, auth }
 const nulls = { ...options, auth: { ...auth, mode: 'null' } } as const;
 
 const handlersOf = (schema: GraphQLSchema) => ({
-  '/compiled': graphqlHTTP(schema, { ...nulls, errors: { modes: ['NULL', 'HALT'] } }),
+  '/compiled': graphqlHTTP(schema, nulls),
   '/graphql-js': graphqlHTTP(schema, { ...nulls, engine: 'graphql-js' }),
   '/reject': graphqlHTTP(schema, options),
 });
@@ -214,11 +214,6 @@ async function check(each: Case, counts: Counts): Promise<void> {
     expect(payloads).toEqual([{ errors: expect.any(Array) }]);
     counts.refused++;
   }
-  const nulled = await send('/compiled', { ...params, onError: 'NULL' }, caller, GRAPHQL);
-  expect(merge(nulled.payloads).data).toEqual(whole.data);
-  expect(places(merge(nulled.payloads).errors)).toEqual(whole.hidden.toSorted());
-  const halted = await send('/compiled', { ...params, onError: 'HALT' }, caller, GRAPHQL);
-  expect(merge(halted.payloads).data).toEqual(whole.hidden.length === 0 ? whole.data : null);
 }
 
 const bytesOf = (seed: number): Uint8Array =>

@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => cluster.stop());
 
 function createStore(prefix: string, nodes = cluster): RedisStore {
-  const store = redisStore({ redis: nodes.client(), prefix, onError: false });
+  const store = redisStore({ redis: nodes.client(), prefix });
   atEnd(() => store.close());
   return store;
 }

@@ -33,7 +33,7 @@ const schema = makeExecutableSchema({
 
 const cache =
   STORE === 'redis'
-    ? { store: redisStore({ redis: BUS_URL, onError }) }
+    ? { store: redisStore({ redis: BUS_URL }) }
     : {
         pubsub: createPubSub({
           transport: redis(BUS_URL, { heartbeat: 500, commandTimeout: 500 }),

@@ -114,10 +114,11 @@ describe('an extension that no other file knows', () => {
   it('sees stored results too, and its members join those of onOperation', async () => {
     const { url } = await serve({
       responseCache: true,
-      compress: { minBytes: 0 },
+      compress: true,
       onOperation: () => ({ extensions: { tenant: 'a' } }),
     });
-    const post = async () => (await postJson(`${url}/graphql`, { query: '{ hello }' })).json();
+    const headers = { 'accept-encoding': 'gzip, identity;q=0' };
+    const post = async () => (await postJson(`${url}/graphql`, { query: '{ hello }' }, headers)).json();
     const all = { data: { hello: 'Hello' }, extensions: { milliseconds: expect.any(Number), tenant: 'a' } };
     expect(await post()).toEqual(all);
     expect(await post()).toEqual(all);

@@ -5,7 +5,6 @@ import { createServer } from '../../middleware/server.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 
 const schema = buildSchema('type Query { hello: String }');
-const SECRET = 'a secret of at least 32 bytes for cursors';
 
 /** Compiles only if the type of the value is exactly `T`: `any` and `unknown` do not. */
 type Exactly<T, Given> =
@@ -33,7 +32,6 @@ it('functions of the options know what caller and context return, without a cast
     budget: { limit: 100, key: (_source, context) => is<string | undefined>().as(context.email) },
     responseCache: { key: (_req, context) => context.email ?? null },
     idempotency: { user: (_source, context) => context.email },
-    cursors: { key: SECRET, user: (context) => context.email },
   });
   const context = { email: 'ada@example.com' };
   expect(await handler.execute({ query: '{ hello }', context })).toEqual({ data: { hello: 'Hello' } });
@@ -46,7 +44,7 @@ it('functions of the options know what caller and context return, without a cast
   attachSubscriptions(server, schema, {
     path: '/schema',
     context: () => ({ tenant: 'a' }),
-    onDisconnect: ({ context }) => void is<string>().as(context.tenant),
+    onClose: ({ context }) => void is<string>().as(context.tenant),
     share: ({ tenant }) => is<string>().as(tenant),
   });
 });

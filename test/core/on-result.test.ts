@@ -37,7 +37,9 @@ const schema = makeExecutableSchema({
 async function serve(options: GraphQLOptions) {
   const handler = graphqlHTTP(schema, { context: { tenant: 't' }, onError: false, ...options });
   const { url } = await listen(handler);
-  return { handler, send: (query: string, variables = {}) => postJson(url, { query, variables }) };
+  const headers = { 'accept-encoding': 'gzip, identity;q=0' };
+  const send = (query: string, variables = {}) => postJson(url, { query, variables }, headers);
+  return { handler, send };
 }
 
 describe('the option onResult', () => {
@@ -70,7 +72,7 @@ describe('the option onResult', () => {
     const { send } = await serve({
       responseCache: true,
       httpCache: true,
-      compress: { minBytes: 0 },
+      compress: true,
       onResult: async () => ({
         extensions: { trace: 't1' },
         headers: { 'x-trace': 't1', 'set-cookie': ['a=1', 'b=2'] },

@@ -88,7 +88,7 @@ describe.each(['compiled', 'graphql-js'] as const)('the option cost with the eng
   });
 
   it('the cost of an operation depends on the variables of each request', async () => {
-    const { post } = await serve({ engine, cost: { maxCost: 10, header: true } });
+    const { post } = await serve({ engine, cost: { maxCost: 10 } });
     const query = 'query ($n: Int!) { items(first: $n) { id parent { id } } }';
     for (const [n, status] of [
       [5, 200],
@@ -137,7 +137,7 @@ describe('the option cost', () => {
   });
 
   it('infinite sizes do not exceed maxCost unnoticed, alone or in a batch', async () => {
-    const { post } = await serve({ cost: { maxCost: 1000, header: true } });
+    const { post } = await serve({ cost: { maxCost: 1000 } });
     const infinite = {
       query: 'query ($n: Any) { any(first: $n) { id } costly }',
       variables: { n: 'Infinity' },
@@ -189,14 +189,14 @@ describe('the option cost', () => {
 
   it('the header GraphQL-Cost of a batch has the cost of all its operations', async () => {
     const batch = [{ query: '{ costly }' }, { query: '{ costly }' }];
-    const refusing = await serve({ cost: { maxCost: 1000, header: true } });
+    const refusing = await serve({ cost: { maxCost: 1000 } });
     expect((await refusing.post(batch)).headers.get('graphql-cost')).toBe('1200;max=1000');
-    const reporting = await serve({ cost: { maxCost: 5, reportOnly: true, header: true } });
+    const reporting = await serve({ cost: { maxCost: 5, reportOnly: true } });
     expect((await reporting.post(batch)).headers.get('graphql-cost')).toBe('1200;max=5');
   });
 
   it.each<[string, GraphQLOptions]>([
-    ['the header GraphQL-Cost', { cost: { header: true } }],
+    ['the header GraphQL-Cost', { cost: true }],
     ['the headers of a budget', { budget: { limit: 10_000 } }],
   ])(
     'a batch as JSON lines has all results although the first line is sent before %s',
@@ -223,7 +223,7 @@ describe('the option cost', () => {
     const listen = (event: unknown): void => void events.push(event);
     subscribe('espalier:graphql:cost', listen);
     try {
-      const { post } = await serve({ cost: { maxCost: 5, reportOnly: true, header: true } });
+      const { post } = await serve({ cost: { maxCost: 5, reportOnly: true } });
       const response = await post({ query: '{ costly }' });
       expect(response.headers.get('graphql-cost')).toBe('600;max=5');
       expect(await response.json()).toEqual({ data: { costly: 1 } });

@@ -60,15 +60,10 @@ const tables: readonly Table[] = guides.flatMap((page) =>
 /** Options of several interfaces in one table. */
 const JOINED: readonly (readonly string[])[] = [
   // Those of the servers come from @types/node.
-  [
-    'http2',
-    'allowHTTP1',
-    'webSockets',
-    'keepAlive',
-    'keepAliveInitialDelay',
-    'checks',
-    'checkTimeout',
-  ].concat(['IncomingMessage', 'ServerResponse']),
+  ['http2', 'allowHTTP1', 'webSockets', 'keepAlive', 'keepAliveInitialDelay', 'checks'].concat([
+    'IncomingMessage',
+    'ServerResponse',
+  ]),
   ['OperationRequest', 'HttpRequest'].flatMap((name) => [...membersOf(name).keys()]),
 ];
 

@@ -1,13 +1,7 @@
 import { type GraphQLSchema, getOperationAST, type OperationDefinitionNode, parse } from 'graphql';
 import { compiled } from '../../src/engine/index.ts';
 import { engineFromExecute, executeNonIncremental, graphqlJs } from '../../src/execution/graphql-js.ts';
-import type {
-  Engine,
-  EngineSettings,
-  ErrorMode,
-  ExecutionInputs,
-  ExecutionOutcome,
-} from '../../src/execution/types.ts';
+import type { Engine, EngineSettings, ExecutionInputs, ExecutionOutcome } from '../../src/execution/types.ts';
 import { isThenable } from '../../src/execution/types.ts';
 export const engines = { compiled, graphqlJs };
 /** graphql-js without the guard, which must not change its responses. */
@@ -47,11 +41,10 @@ export function prepare(
   source: string,
   settings: EngineSettings = settingsOf(),
   operationName?: string,
-  errorMode?: ErrorMode,
 ): (inputs?: Partial<ExecutionInputs>) => ReturnType<ReturnType<Engine>> {
   const document = parse(source);
   const operation = getOperationAST(document, operationName) as OperationDefinitionNode;
-  const run = engine({ kind: 'operation', schema, source, document, operation, errorMode }, settings);
+  const run = engine({ kind: 'operation', schema, source, document, operation }, settings);
   return (inputs = {}) =>
     run({ rootValue: undefined, contextValue: undefined, variableValues: undefined, ...inputs });
 }

@@ -6,7 +6,6 @@ import {
   printSchema,
 } from 'graphql';
 import { createErrorFormatter, createErrorMask } from '../../src/core/errors.ts';
-import { V17 } from '../../src/execution/graphql-version.ts';
 import { batchResolverOf } from '../../src/execution/resolve-many.ts';
 import type { EngineSettings } from '../../src/execution/types.ts';
 import { type Behaviour, type Profile, source } from './behaviour.ts';
@@ -96,12 +95,10 @@ function useResolvers(schema: GraphQLSchema): () => void {
   };
 }
 
-const NO_ERROR_OPTIONS = { modes: [], coordinate: false };
-
 /** Half of the cases mask their errors; some have a `fieldResolver` and a `typeResolver`. */
 function optionsOf(seed: number): EngineSettings {
   const reporter = { report: () => undefined };
-  const options = { formatError: undefined, errors: NO_ERROR_OPTIONS };
+  const options = { formatError: undefined };
   const format = { debug: seed % 4 === 1, hideSuggestions: false };
   const masking = {
     formatErrors: createErrorFormatter(options, reporter, format),
@@ -124,9 +121,7 @@ async function execute(
     unhandled.push(reason);
   };
   process.on('unhandledRejection', notice);
-  // graphql-js has this mode since version 17.
-  const mode = V17 && seed % 3 === 0 ? 'NULL' : undefined;
-  const run = prepare(engine, random.schema, query.text, optionsOf(seed), undefined, mode);
+  const run = prepare(engine, random.schema, query.text, optionsOf(seed));
   const results: Result[] = [];
   let hasAsyncLists = false;
   for (const [index, variableValues] of query.variables.entries()) {

@@ -2,7 +2,7 @@
 import { buildSchema, versionInfo } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import type { SubscriptionOptions, Subscriptions } from '../../types/subscriptions.ts';
+import type { SubscriptionEnd, SubscriptionOptions, Subscriptions } from '../../types/subscriptions.ts';
 import { type Running, run } from '../graphql/server.ts';
 import { connect, LEGACY, MODERN, ready } from '../live/client.ts';
 import { until } from '../until.ts';
@@ -350,23 +350,23 @@ describe('the option timeout', () => {
       expect(reports).toEqual([report, report]);
     });
 
-    it('attachSubscriptions closes a socket whose onConnect is late, and calls onDisconnect when it returns', async () => {
-      const calls: string[] = [];
+    it('attachSubscriptions closes a socket whose onConnect is late, and calls onClose when it returns', async () => {
+      const ends: SubscriptionEnd[] = [];
       let accept: () => void = () => undefined;
       const url = await serve(
         {},
         {
           onConnect: () => new Promise<void>((resolve) => (accept = resolve)),
-          onDisconnect: () => calls.push('onDisconnect'),
-          onClose: () => calls.push('onClose'),
+          onClose: (_connection, end) => ends.push(end),
         },
       );
       expect(await closed(url)).toEqual(refused);
       expect(reports).toEqual([report]);
-      await until(() => calls.length === 1);
+      await until(() => attached?.stats().connections === 0);
+      expect(ends).toEqual([]);
       accept();
-      await until(() => calls.length === 2);
-      expect(calls).toEqual(['onClose', 'onDisconnect']);
+      await until(() => ends.length === 1);
+      expect(ends).toMatchObject([{ accepted: true }]);
       expect(attached?.stats()).toMatchObject({ connections: 0, operations: 0 });
     });
   });

@@ -226,10 +226,10 @@ eachExpress((express) => {
     const requested: string[] = [];
     const app = serve((req) => {
       requested.push(`${req.originalUrl}`);
-      return req.headers['x-who'] === 'staff' && { title: 'Staff only' };
+      return req.headers['x-who'] === 'staff' && { defaultQuery: '{ staff }' };
     });
     const { text } = await visit(app).set('x-who', 'staff').expect(200);
-    expect(text).toContain('<title>Staff only</title>');
+    expect(text).toContain('{"defaultQuery":"{ staff }"}');
     const file = new URL(scriptOf(text), 'http://localhost/graphql').pathname;
     const served = await request(app).get(file).set('x-who', 'staff').expect(200);
     expect(served.headers['cache-control']).toBe('private, max-age=31536000, immutable');

@@ -334,25 +334,6 @@ function describeIncremental(): void {
       await socket.dispose();
     });
 
-    it.each([
-      ['compiled', '{ hello failing items @stream }'],
-      ['graphql-js', '{ hello failing items @stream }'],
-      ['compiled', '{ hello failing ... @defer { slow } }'],
-      ['graphql-js', '{ hello failing ... @defer { slow } }'],
-      ['graphql-js', '{ hello failing ... @defer(if: false) { list } }'],
-    ] as const)(
-      'with the engine %s HALT returns no data and no deferred parts of %s',
-      async (engine, query) => {
-        const { url, calls } = await serve({ engine, errors: { modes: ['HALT'] } });
-        const params = { query, onError: 'HALT' };
-        const reading = await open(url, { params, headers: { accept: 'application/jsonl' } });
-        await until(() => reading.ended);
-        const error = expect.objectContaining({ path: ['failing'] });
-        expect(JSON.parse(reading.body)).toEqual({ errors: [error], data: null });
-        expect(calls.open).toBe(0);
-      },
-    );
-
     it('graphqlHTTP runs a deferred mutation once', async () => {
       const { url, calls } = await serve();
       const seen = await payloads(url, 'mutation { set { name ... @defer { node { name } } } }', MULTIPART);

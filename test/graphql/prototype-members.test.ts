@@ -13,7 +13,7 @@ const rootValue = {
     yield { ticks: 1 };
   },
 };
-const handler = graphqlHTTP(schema, { rootValue, cost: { header: true } });
+const handler = graphqlHTTP(schema, { rootValue, cost: true });
 
 /** As middleware for logs and compression does. */
 const replaceEnd: Handler = (_req, res, next) => {

@@ -52,7 +52,7 @@ it('the page of inspect shows operations, errors and sockets as they change, and
   ]);
   expect(await page.locator('#tiles').textContent()).toMatch(/Sockets and streams\s*1/);
   expect(await page.locator('#budgets').textContent()).toMatch(/Documents\s*[\d.]+ KiB of \d+ MiB/);
-  expect(await page.title()).toBe('Garden shop: live figures');
+  expect(await page.title()).toBe('espalier: live figures');
   await client.close();
   await page.locator('#live', { hasText: /Sockets and event streams\s*0/ }).waitFor();
   expect(problems).toEqual([]);
@@ -179,6 +179,6 @@ it('the policy of the inspect page blocks scripts and styles that a message cont
     return new Promise((resolve) => document.querySelector('img')?.addEventListener('error', resolve));
   });
   await until(() => problems.some((problem) => problem.includes('Content Security Policy')));
-  expect(await page.title()).toBe('Garden shop: live figures');
+  expect(await page.title()).toBe('espalier: live figures');
   await context.close();
 });

@@ -62,7 +62,7 @@ export async function startShop() {
   writeFileSync(join(folder, 'assets', 'shop.css'), 'body { color: green }'.repeat(400));
   const app = express();
   const server = createServer(app);
-  app.use('/inspect', inspect({ title: 'Garden shop' }));
+  app.use('/inspect', inspect());
   app.use('/graphql', handler);
   app.use(staticFiles(folder));
   const { url: origin } = await listen(server);

@@ -86,7 +86,7 @@ describe('subscriptions over server-sent events, distinct connections mode', () 
     const attach = { onConnect: () => true };
     const { url } = await serve({}, { attach });
     expect((await open(url, { params: COUNT, headers: EVENTS })).status).toBe(400);
-    const explicit = await serve({ eventStreams: {} }, { attach });
+    const explicit = await serve({ eventStreams: true }, { attach });
     const reading = await open(explicit.url, { params: COUNT, headers: EVENTS });
     await until(() => reading.body.endsWith(COMPLETE));
   });
@@ -184,7 +184,7 @@ describe('subscriptions over server-sent events, distinct connections mode', () 
   });
 
   it('an event stream gets keep-alive comments at the interval of the option ping', async () => {
-    const { url } = await serve({ eventStreams: { ping: 20 } });
+    const { url } = await serve({}, { attach: { ping: 20 } });
     const params = { query: 'subscription { events(topic: "a") }' };
     const reading = await open(url, { params, headers: EVENTS });
     await until(() => reading.body.startsWith(':\n\n:\n\n:\n\n'));

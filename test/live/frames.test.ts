@@ -10,10 +10,10 @@ import { serve, until } from './serve.ts';
 const prefixOf = (id: string): string => Buffer.from(`{"id":"${id}","payload":`).toString('latin1');
 
 const ENVELOPES: readonly Envelope[] = [
-  { before: prefixOf('1'), after: '}', droppable: false },
-  { before: prefixOf('2'), after: '}', droppable: true },
-  { before: prefixOf('three ü 漢'), after: '}', droppable: false },
-  { before: prefixOf('x'.repeat(200)), after: '}', droppable: false },
+  { before: prefixOf('1'), after: '}' },
+  { before: prefixOf('2'), after: '}' },
+  { before: prefixOf('three ü 漢'), after: '}' },
+  { before: prefixOf('x'.repeat(200)), after: '}' },
 ];
 const BODIES: readonly Buffer[] = [
   '1',

@@ -68,7 +68,7 @@ describe.each([MODERN, LEGACY])('a source that may have missed events, over %s',
 });
 
 it('attachSubscriptions closes the socket of a subscriber above maxBufferedBytes with 1013', async () => {
-  const events = createPubSub<{ tick: number }>({ maxBufferedEvents: 5, maxBufferedBytes: 100 });
+  const events = createPubSub<{ tick: number }>({ maxBufferedBytes: 100 });
   const { url, stop } = await serve(() => {
     const stream = events.subscribe('tick');
     for (let tick = 0; tick < 2000; tick++) void events.publish('tick', tick);

@@ -1,92 +1,83 @@
 /** @tags node graphql engine */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { SubscriptionOptions } from '../../types/subscriptions.ts';
+import type { SubscriptionEnd } from '../../types/subscriptions.ts';
 import { MODERN, ready } from './client.ts';
 import { serve, serveOpen, serveReady, until } from './serve.ts';
 
+const fail = (): never => {
+  throw new Error('broken');
+};
 const query = (text: string): object => ({ id: '1', type: 'subscribe', payload: { query: text } });
 
-/** The options of both hooks, which record their calls. */
-function recorded() {
-  const calls: unknown[][] = [];
-  const options = {
-    onDisconnect: (...args: [object, number, string]) => void calls.push(['onDisconnect', ...args.slice(1)]),
-    onClose: (...args: [object, number, string]) => void calls.push(['onClose', ...args.slice(1)]),
-  };
-  return { calls, options };
-}
+describe('onClose', () => {
+  let ends: SubscriptionEnd[];
+  beforeEach(() => {
+    ends = [];
+  });
+  const onClose = (_connection: object, end: SubscriptionEnd): void => void ends.push(end);
 
-describe('onDisconnect and onClose', () => {
-  it('both are called once, with the context, when a client closes an accepted connection', async () => {
+  it('onClose is called once, with the context, when a client closes an accepted connection', async () => {
     const users: unknown[] = [];
-    const { calls, options } = recorded();
     const { client } = await serveReady({
-      ...options,
       context: { user: 'ann' },
-      onDisconnect(connection, code, reason) {
+      onClose(connection, end) {
         users.push(connection.context, connection.protocol);
-        options.onDisconnect(connection, code, reason);
+        onClose(connection, end);
       },
     });
     client.websocket.close(1000, 'bye');
-    await until(() => calls.length === 2);
-    expect(calls).toEqual([
-      ['onDisconnect', 1000, 'bye'],
-      ['onClose', 1000, 'bye'],
-    ]);
+    await until(() => ends.length === 1);
+    expect(ends).toEqual([{ code: 1000, reason: 'bye', accepted: true }]);
     expect(users).toMatchObject([{ user: 'ann' }, MODERN]);
   });
 
-  it('both are called when the server closes the connection', async () => {
-    const { calls, options } = recorded();
-    const { subscriptions } = await serveReady(options);
+  it('onClose is called when the server closes the connection', async () => {
+    const { subscriptions } = await serveReady({ onClose });
     subscriptions.disconnect(() => true, 4403, 'logged out');
-    await until(() => calls.length === 2);
-    expect(calls.map(([name, code]) => [name, code])).toEqual([
-      ['onDisconnect', 4403],
-      ['onClose', 4403],
-    ]);
+    await until(() => ends.length === 1);
+    expect(ends).toMatchObject([{ code: 4403, accepted: true }]);
   });
 
-  it('a connection that was not accepted calls onClose only', async () => {
-    const { calls, options } = recorded();
-    const { client } = await serveOpen({ ...options, onConnect: () => false });
+  it('onClose is called for a connection that was not accepted', async () => {
+    const { client } = await serveOpen({ onClose, onConnect: () => false });
     client.send({ type: 'connection_init' });
-    await until(() => calls.length === 1);
-    expect(calls).toEqual([['onClose', 4403, 'Forbidden']]);
+    await until(() => ends.length === 1);
+    expect(ends).toEqual([{ code: 4403, reason: 'Forbidden', accepted: false }]);
   });
 
-  it('onDisconnect is called after an onConnect during which the client has disconnected', async () => {
-    const { calls, options } = recorded();
-    let accept = (): void => undefined;
-    const { client } = await serveOpen({
-      ...options,
-      onConnect: () => new Promise<void>((resolve) => (accept = resolve)),
-    });
-    client.send({ type: 'connection_init' });
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    client.websocket.close(1000);
-    await until(() => calls.length === 1);
-    accept();
-    await until(() => calls.length === 2);
-    expect(calls.map(([name]) => name)).toEqual(['onClose', 'onDisconnect']);
-  });
+  it.each([true, false])(
+    'onClose is called after an onConnect during which the client has disconnected, and that returned %p',
+    async (accepted) => {
+      let decide = (_accepted: boolean): void => undefined;
+      let isAsked = false;
+      const { client, subscriptions } = await serveOpen({
+        onClose,
+        onConnect: () => {
+          isAsked = true;
+          return new Promise<boolean>((resolve) => (decide = resolve));
+        },
+      });
+      client.send({ type: 'connection_init' });
+      await until(() => isAsked);
+      client.websocket.close(1000);
+      await until(() => subscriptions.stats().connections === 0);
+      expect(ends).toEqual([]);
+      decide(accepted);
+      await until(() => ends.length === 1);
+      expect(ends).toMatchObject([{ code: 1000, accepted }]);
+    },
+  );
 
-  it('their errors are reported once and change nothing', async () => {
+  it.each([
+    ['throws', () => fail()],
+    ['rejects', async () => fail()],
+  ])('an onClose that %s is reported once and changes nothing', async (_, failing) => {
     const errors: unknown[] = [];
-    const failing: SubscriptionOptions = {
-      onDisconnect: () => {
-        throw new Error('sync');
-      },
-      onClose: async () => {
-        throw new Error('async');
-      },
-    };
     const onError = (error: unknown) => errors.push(error);
-    const { client, subscriptions } = await serveReady(failing, undefined, { onError });
+    const { client, subscriptions } = await serveReady({ onClose: failing }, undefined, { onError });
     await client.close();
-    await until(() => errors.length === 2 && subscriptions.stats().connections === 0);
-    expect(errors.map((error) => (error as Error).message)).toEqual(['sync', 'async']);
+    await until(() => errors.length === 1 && subscriptions.stats().connections === 0);
+    expect((errors[0] as Error).message).toBe('broken');
   });
 });
 

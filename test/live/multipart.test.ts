@@ -50,7 +50,7 @@ describe("subscriptions over Apollo's multipart protocol", () => {
   });
 
   it('a multipart subscription gets empty parts at the interval of the option ping', async () => {
-    const { url } = await serve({ eventStreams: { ping: 20 } });
+    const { url } = await serve({}, { attach: { ping: 20 } });
     const params = { query: 'subscription { events(topic: "a") }' };
     const reading = await open(url, { params, headers: { accept } });
     await until(() => reading.body.startsWith(`--graphql${part('{}')}${part('{}')}`));

@@ -45,26 +45,6 @@ describe('slow clients', () => {
     await until(() => received(good, 'client 1').at(-1) === 'continues');
   });
 
-  it('a slow client loses its oldest events with drop: oldest', async () => {
-    const served = await serve({ ...sharedByAll, drop: 'oldest', limits: { bufferedBytes: MIB } });
-    const clients = await connectClients(served, 2);
-    const [slow, good] = clients as [RawClient, RawClient];
-    stall(slow);
-    const blob = 'x'.repeat(256 * 1024);
-    for (let sent = 0; sent < 80; sent++) {
-      served.live.publish('a', `${sent} ${blob}`);
-      await until(() => good.received.length === sent + 2);
-    }
-    slow.websocket.resume();
-    const numbers = (): number[] =>
-      received(slow, 'client 0').map((text) => Number.parseInt(text as string, 10));
-    await until(() => numbers().includes(79));
-    expect(numbers()).toEqual(numbers().toSorted((a, b) => a - b));
-    expect(numbers().length).toBeLessThan(80);
-    slow.send({ id: 'q', type: 'subscribe', payload: { query: '{ hello }' } });
-    await slow.until(({ id, type }) => id === 'q' && type === 'complete');
-  });
-
   it('a slow client pauses its private source and loses nothing when it continues', async () => {
     const served = await serve({ ping: false, limits: { bufferedBytes: MIB } });
     const client = await ready(served.url);
@@ -101,7 +81,6 @@ describe('slow clients', () => {
 
   it.each([
     ['private', {}],
-    ['private, drop: oldest', { drop: 'oldest' as const }],
     ['shared', { share: () => 'all' }],
   ])('a source that is always ready does not block the event loop: %s', async (_, options) => {
     const served = await serve({ ping: false, ...options });

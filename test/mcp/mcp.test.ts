@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { makeExecutableSchema } from '@graphql-tools/schema';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import express from 'express';
-import { GraphQLError, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
+import { GraphQLError } from 'graphql';
 import { Agent, fetch as undiciFetch } from 'undici';
 import { authTypeDefs } from '../../middleware/auth.ts';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
@@ -16,7 +16,6 @@ import { inspect } from '../../middleware/inspect.ts';
 import { mcp } from '../../middleware/mcp.ts';
 import { createServer } from '../../middleware/server.ts';
 import { inject } from '../../middleware/testing.ts';
-import { searchSchema } from '../../src/mcp/tools.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import type { McpOptions } from '../../types/mcp.ts';
 import { listen, makeFolder } from '../kit.ts';
@@ -137,7 +136,7 @@ const call = (client: Client, name: string, args: Record<string, unknown> = {}) 
 
 describe('mcp with the official client', () => {
   it('mcp offers a tool for each named operation, with its description and the definitions of its variables', async () => {
-    await serve({ options: { variablesFromHeaders: { tenant: 'X-Tenant' } } });
+    await serve();
     const { tools } = await (await connect()).listTools();
     expect(tools.map(({ name }) => name)).toEqual([
       'findCustomer',
@@ -161,7 +160,6 @@ describe('mcp with the official client', () => {
       readOnlyHint: false,
       destructiveHint: true,
     });
-    expect(byName.get('myTenant')?.inputSchema).toMatchObject({ properties: {} });
   });
 
   it('a call runs the operation with the context of the request, and hides keys that begin with an underscore', async () => {
@@ -188,10 +186,8 @@ describe('mcp with the official client', () => {
     server.closeAllConnections();
     await new Promise((done) => server.close(done));
     const auth = { scopes: () => [], schemaFor: pending };
-    await serve({ graphql: { timeout: 50, auth }, options: { search: true } });
-    const client = await connect();
-    expect(await call(client, 'whoAmI')).toMatchObject(late);
-    expect(await call(client, 'search_schema', { words: 'customer' })).toMatchObject(late);
+    await serve({ graphql: { timeout: 50, auth } });
+    expect(await call(await connect(), 'whoAmI')).toMatchObject(late);
   });
 
   it('an operation whose agent disconnects before its context is there does not run, and nothing is reported', async () => {
@@ -260,15 +256,6 @@ describe('mcp with the official client', () => {
     expect(reports[0]?.[1]).toMatchObject({ transport: 'mcp', operationName: 'fail' });
   });
 
-  it('variables from headers are never those of the agent', async () => {
-    await serve({ options: { variablesFromHeaders: { tenant: 'x-tenant' } } });
-    const client = await connect({ 'x-tenant': 'acme' });
-    const result = await call(client, 'myTenant', { tenant: 'other' });
-    expect(result.structuredContent).toEqual({ data: { tenant: 'tenant acme' } });
-    const without = await call(await connect(), 'myTenant', { tenant: 'other' });
-    expect(without.isError).toBe(true);
-  });
-
   it('the hooks, budgets and counts of the handler apply to calls, with the name of the agent', async () => {
     const transports: string[] = [];
     const { handler } = await serve({
@@ -320,14 +307,11 @@ describe('mcp with the official client', () => {
     ['findCustomer', { id: { not: 'text' } }, 'id'],
     ['listCustomers', { filter: { inner: { naem: 'Ada' } } }, 'naem'],
     ['listCustomers', { fliter: { name: 'Ada' } }, 'fliter'],
-    ['search_schema', {}, 'words'],
-    ['search_schema', { words: 'customer', limit: 3 }, 'limit'],
-    ['describe_type', { name: 'Order' }, 'type'],
   ])(
     'the call of %s with %j, which its inputSchema refuses, says so to the model and runs nothing',
     async (name, args, word) => {
       const reports: unknown[] = [];
-      await serve({ graphql: { onError: (error) => void reports.push(error) }, options: { search: true } });
+      await serve({ graphql: { onError: (error) => void reports.push(error) } });
       const result = await call(await connect(), name, args);
       expect(result).toMatchObject({
         isError: true,
@@ -367,22 +351,6 @@ describe('mcp with the official client', () => {
     expect(text).toMatch(/UNAUTHENTICATED|FORBIDDEN/);
   });
 
-  it('mcp refuses an operation with the name of a search tool', () => {
-    const handler = (name: string) =>
-      graphqlHTTP(schema, {
-        documents: { from: { one: `query ${name} { me }` } },
-        auth: { scopes: () => null },
-      });
-    expect(() => mcp(handler('search_schema'), { ...NAMED, search: true })).toThrow(
-      expect.objectContaining({ code: 'ERR_OPTION', message: expect.stringContaining('search_schema') }),
-    );
-    expect(
-      mcp(handler('search_schema'), NAMED)
-        .tools()
-        .map(({ name }) => name),
-    ).toEqual(['search_schema']);
-  });
-
   it('an unknown tool is an error of the protocol', async () => {
     await serve();
     await expect(call(await connect(), 'dropEverything')).rejects.toThrow(
@@ -392,28 +360,6 @@ describe('mcp with the official client', () => {
 });
 
 describe('the tools of mcp', () => {
-  it('agents search the schema only with the option search', async () => {
-    await serve();
-    await expect(call(await connect(), 'search_schema', { words: 'customer' })).rejects.toThrow('no tool');
-    server.closeAllConnections();
-    await new Promise((done) => server.close(done));
-    await serve({ options: { search: true } });
-    const client = await connect();
-    const found = await call(client, 'search_schema', { words: 'customer total' });
-    expect(JSON.stringify(found.content)).toContain('Order.total: Float!');
-    const described = await call(client, 'describe_type', { type: 'Order' });
-    expect(JSON.stringify(described.content)).toContain('type Order {');
-    expect(await call(client, 'describe_type', { type: 'Nothing' })).toMatchObject({ isError: true });
-  });
-
-  it('agents that search the schema get the kind of a type whose class has another name', () => {
-    class A extends GraphQLObjectType {}
-    const query = new A({ name: 'Query', fields: { order: { type: GraphQLString } } });
-    expect(searchSchema(new GraphQLSchema({ query }), 'search_schema', { words: 'query' })).toContain(
-      'Query: object',
-    );
-  });
-
   it('agents that wait for changes are told when the documents were read again', async () => {
     const directory = makeFolder({ 'one.graphql': 'query one { me }' });
     const { endpoint } = await serve({ graphql: { documents: { from: directory } } });
@@ -557,37 +503,6 @@ describe('the security of mcp', () => {
     expect(broken.status).toBe(400);
     expect((await fetch(url)).status).toBe(405);
     expect((await list()).status).toBe(200);
-  });
-
-  it('search masks and reports an error of the application once, and takes only texts', async () => {
-    const reports: unknown[][] = [];
-    process.env['NODE_ENV'] = 'production';
-    await serve({
-      graphql: {
-        auth: {
-          scopes: (_req, { transport }) => {
-            throw new Error(`secret detail of ${transport}`);
-          },
-          schemaFor: (_scopes, whole) => whole,
-        },
-        onError: (...report) => void reports.push(report),
-      },
-      options: { search: true },
-    });
-    process.env['NODE_ENV'] = 'test';
-    const client = await connect();
-    const failed = await call(client, 'search_schema', { words: 'customer' });
-    expect(failed).toMatchObject({
-      isError: true,
-      structuredContent: { errors: [{ message: 'Internal server error' }] },
-    });
-    expect(JSON.stringify(failed)).not.toContain('secret');
-    expect(reports.map(([error]) => (error as Error).message)).toEqual(['secret detail of mcp']);
-    server.closeAllConnections();
-    await new Promise((done) => server.close(done));
-    await serve({ options: { search: true } });
-    const other = await connect();
-    expect(await call(other, 'search_schema', { words: { toString: 1 } })).toMatchObject({ isError: true });
   });
 
   it('other methods get 405, and a host of which no URL can be made is no error of the server', async () => {

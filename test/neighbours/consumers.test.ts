@@ -117,7 +117,7 @@ attachSubscriptions(plain, graphqlHTTP(schema), {
 }).disconnect(({ context, connectionParams }) => context === connectionParams, 4403);
 const sockets = attachSubscriptions(plain, schema, {
   onConnect({ context }: ConnectingSubscription<Context>) { context.user = 'Ada'; },
-  onDisconnect: ({ context }: { context: Context }, code) => context.user + code.toFixed(),
+  onClose: ({ context }: { context: Context }, { code }) => context.user + code.toFixed(),
   allowedOrigins: (origin, { headers }) => origin === headers.host,
 });
 new WebSocketServer({ noServer: true }).on('connection', graphqlHTTP(schema).websocketHandler);

@@ -129,7 +129,7 @@ describe('Apollo Client and compressed responses', () => {
       await subscribes(served, () => client.subscribe({ query: gql(SUBSCRIPTION) }));
       client.stop();
       const { Defer20220824Handler } = await import('@apollo/client/incremental');
-      const { uri, calls } = await serveIncremental({ compress: { minBytes: 0 } });
+      const { uri, calls } = await serveIncremental({ compress: true });
       const handlers =
         name === '@apollo/client/core' ? { incrementalHandler: new Defer20220824Handler() } : {};
       const deferring = clientOf(uri, handlers);

@@ -65,7 +65,7 @@ const MODES = {
     const { PrometheusExporter } = require('@opentelemetry/exporter-prometheus');
     const reader = new PrometheusExporter({ port: 0, preventServerStart: true });
     metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
-    new EspalierInstrumentation({ operationNames: ['Greet'] });
+    new EspalierInstrumentation({ names: ['Greet'] });
     return async () => {
       const scraped = createServer((req, res) => reader.getMetricsRequestHandler(req, res)).listen(
         0,

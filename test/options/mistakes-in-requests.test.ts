@@ -117,12 +117,12 @@ const FAMILIES: Record<string, readonly Mistake[]> = {
         }),
     ],
     [
-      'a compressed body',
+      'a body with an unknown coding',
       () =>
         send(api(), {
           method: 'POST',
           body: 'x',
-          headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+          headers: { 'content-type': 'application/json', 'content-encoding': 'zip' },
         }),
     ],
     ['PUT', () => send(api(), { method: 'PUT', body: '{}' })],

@@ -111,7 +111,6 @@ describe.each(['compiled', 'graphql-js'] as const)('values given to the applicat
     const server = createServer(app).listen(0);
     const subscriptions = attachSubscriptions(server, handler, {
       onConnect: writes.watch('onConnect', true),
-      onDisconnect: writes.watch('onDisconnect', undefined),
       onClose: writes.watch('onClose', undefined),
       share: writes.watch('share', 'all'),
       allowedOrigins: writes.watch('allowedOrigins', true),
@@ -144,7 +143,7 @@ describe.each(['compiled', 'graphql-js'] as const)('values given to the applicat
     await server.drain();
     expect([...writes.seen].sort()).toEqual([
       ...['accept', 'allowedOrigins', 'context', 'event', 'formatError', 'introspection', 'onClose'],
-      ...['onConnect', 'onDisconnect', 'onError', 'onOperation', 'put', 'resolve', 'rootValue', 'share'],
+      ...['onConnect', 'onError', 'onOperation', 'put', 'resolve', 'rootValue', 'share'],
       ...['statusCodes', 'subscribe', 'usage.client'],
     ]);
     expect(writes.refused).toEqual([]);

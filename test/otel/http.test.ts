@@ -347,8 +347,8 @@ describe('personal data', () => {
     expect(JSON.stringify(all)).not.toMatch(/hunter2|987654321|Ada/);
   });
 
-  it('the option variables adds the named variables to spans, and documents adds the text without its values', async () => {
-    telemetry.instrumentation.setConfig({ variables: ['text'], documents: true });
+  it('the option contents adds the named variables and the text of the document without its values to spans', async () => {
+    telemetry.instrumentation.setConfig({ contents: ['text'] });
     await post(serve(), { query, variables });
     const [span] = telemetry.named('query');
     expect(span?.attributes).toMatchObject({
@@ -359,8 +359,8 @@ describe('personal data', () => {
     expect(span?.attributes).not.toHaveProperty(['graphql.variables.secret']);
   });
 
-  it('the option variables: true adds all variables to spans', async () => {
-    telemetry.instrumentation.setConfig({ variables: true });
+  it('the option contents: true adds all variables to spans', async () => {
+    telemetry.instrumentation.setConfig({ contents: true });
     await post(serve(), { query, variables });
     expect(telemetry.named('query')[0]?.attributes).toMatchObject({
       'graphql.variables.secret': '987654321',

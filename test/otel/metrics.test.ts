@@ -116,7 +116,7 @@ it('a disabled instrumentation observes no gauges, and another configuration con
   expect(Object.keys(stopped['espalier.budget.usage'] ?? {})).toEqual([]);
   expect(Object.keys(stopped['espalier.cache.requests'] ?? {})).toEqual([]);
   telemetry.instrumentation.enable();
-  telemetry.instrumentation.setConfig({ operationNames: true });
+  telemetry.instrumentation.setConfig({ names: true });
   await request(app).post('/graphql').send({ query });
   expect((await telemetry.metrics())['espalier.cache.requests']).toEqual({
     '{"espalier.cache.name":"documents","espalier.cache.hit":true}': 1,
@@ -153,8 +153,8 @@ describe('the number of time series', () => {
     expect(telemetry.named('query').at(-1)?.attributes['graphql.operation.name']).toBe('Op119');
   });
 
-  it('the option operationNames: true adds the first names to metrics only', async () => {
-    telemetry.instrumentation.setConfig({ operationNames: true });
+  it('the option names: true adds the first names to metrics only', async () => {
+    telemetry.instrumentation.setConfig({ names: true });
     const seen = await flood();
     expect(seen).toHaveLength(101);
     expect(seen).toContain('_OTHER');
@@ -163,8 +163,8 @@ describe('the number of time series', () => {
     expect(telemetry.named('query')).toHaveLength(20);
   });
 
-  it('the option operationNames with a list adds these names to metrics', async () => {
-    telemetry.instrumentation.setConfig({ operationNames: ['Op7', 'Op9'] });
+  it('the option names with a list adds these names to metrics', async () => {
+    telemetry.instrumentation.setConfig({ names: ['Op7', 'Op9'] });
     expect((await flood()).sort()).toEqual(['Op7', 'Op9', '_OTHER']);
   });
 

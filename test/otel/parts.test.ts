@@ -132,8 +132,8 @@ describe('pubsub', () => {
     server.close();
   });
 
-  it('topics are part of spans and metrics only if the option topics allows them', async () => {
-    telemetry.instrumentation.setConfig({ topics: ['ticks'] });
+  it('topics are part of spans and metrics only if the option names allows them', async () => {
+    telemetry.instrumentation.setConfig({ names: ['ticks'] });
     const pubsub = createPubSub();
     pubsub.subscribe('ticks');
     await pubsub.publish('ticks', 1);

@@ -49,12 +49,12 @@ afterAll(async () => {
 });
 
 function open(
-  options: PostgresOptions & Pick<PubSubOptions, 'onError' | 'maxOutage' | 'history'> = {},
+  options: PostgresOptions & Pick<PubSubOptions, 'onError' | 'history'> = {},
   from = pool,
 ): PubSub<Events> {
-  const { onError = false, maxOutage, history, ...more } = options;
+  const { onError = false, history, ...more } = options;
   const transport = postgres(from, { ...SETTINGS, ...more });
-  const events = createPubSub<Events>({ transport, onError, maxOutage, history });
+  const events = createPubSub<Events>({ transport, onError, history });
   atEnd(() => events.close());
   return events;
 }
@@ -326,7 +326,7 @@ it('createPubSub reports missed events when a table was restored from an old bac
 });
 
 it('createPubSub tells subscribers during a partition that events may be missing', async () => {
-  const events = open({ maxOutage: 1000 }, proxied);
+  const events = open({ commandTimeout: 300 }, proxied);
   const stream = events.subscribe('tick');
   await events.ready('tick');
   void proxy.stall();

@@ -77,7 +77,7 @@ it('a process that starts after all others have crashed tells clients that conti
 });
 
 it('nobody leaves while Redis is stopped for longer than the ttl', async () => {
-  const [here, there] = [roomOf({ history: {}, maxOutage: '1h' }), roomOf({ history: {}, maxOutage: '1h' })];
+  const [here, there] = [roomOf({ history: {} }), roomOf({ history: {} })];
   const changes = collect(here.changes('photo'));
   await here.members('photo');
   here.join('photo', { id: 'ada', data: 'Ada' });

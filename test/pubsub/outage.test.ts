@@ -13,9 +13,9 @@ interface Events {
 
 const fixture = useRedis<Events>();
 const connect = (options: RedisPubSubOptions): PubSub<Events> =>
-  fixture.connect({ ...fixture.overProxy(), maxOutage: 2000, ...options });
+  fixture.connect({ ...fixture.overProxy(), commandTimeout: 200, ...options });
 
-describe('a partition that lasts longer than maxOutage', () => {
+describe('a partition that lasts longer than twelve command timeouts', () => {
   it.each([undefined, {}])('createPubSub ends its streams while it lasts (history %j)', async (history) => {
     let heal = (): void => undefined;
     const healed = new Promise<void>((resolve) => {

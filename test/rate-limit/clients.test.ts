@@ -113,7 +113,7 @@ describe('clientLimits.connections', () => {
     ],
     [
       'the client does not read',
-      { limits: { bufferedBytes: 1e4 }, drop: 'oldest', ping: 20 },
+      { limits: { bufferedBytes: 1e4 }, ping: 20 },
       (client) => {
         client.send({ type: 'connection_init' });
         subscribeTo(client, '1', 'big');

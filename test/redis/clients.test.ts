@@ -110,7 +110,7 @@ it.each([
     client.on('error', () => undefined);
     atEnd(() => client.disconnect());
     const events = openPubSub(client, { onError: false });
-    const store = redisStore({ redis: client, onError: false });
+    const store = redisStore({ redis: client });
     atEnd(() => store.close());
     const stream = events.subscribe('tick');
     await events.ready('tick');

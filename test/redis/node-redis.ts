@@ -123,7 +123,7 @@ export function describeNodeRedis(name: string, { createClient, createCluster }:
       const errors: Error[] = [];
       const client = createClient({ url: own.url, password: 'right' });
       const events = openPubSub(client, { onError: (error) => errors.push(error) });
-      const store = redisStore({ redis: client, onError: false });
+      const store = redisStore({ redis: client });
       atEnd(() => store.close());
       const ready = events.ready('tick');
       await until(() => errors.length > 1);

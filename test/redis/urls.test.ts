@@ -104,8 +104,13 @@ describe('a URL with credentials', () => {
     const redis = await login(() => (answers.shift() ?? current)());
     const errors: string[] = [];
     const onError = (error: Error) => errors.push(error.message);
+    // The store writes warnings, with its name before the message.
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation((warning) => {
+      errors.push(String(warning).replace('redisStore: ', ''));
+    });
+    atEnd(() => warn.mockRestore());
     const events = openPubSub(redis, { onError });
-    const store = redisStore({ redis, onError });
+    const store = redisStore({ redis });
     atEnd(() => store.close());
     const stream = events.subscribe('tick');
     await events.ready('tick');

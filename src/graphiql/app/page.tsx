@@ -76,7 +76,6 @@ export function Page() {
       initialQuery={linked.query}
       initialVariables={linked.variables ?? (linked.query === undefined ? undefined : '')}
       defaultQuery={config.defaultQuery}
-      defaultHeaders={config.defaultHeaders}
       isHeadersEditorEnabled
       shouldPersistHeaders={false}
       getDefaultFieldNames={namesOfLeaves}

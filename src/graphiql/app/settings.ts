@@ -4,7 +4,6 @@ interface Config {
   /** `false`: the page opens no WebSocket. */
   subscriptionEndpoint?: string | false;
   defaultQuery?: string;
-  defaultHeaders?: string;
 }
 
 /** The operation in a link. */

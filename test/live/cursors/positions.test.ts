@@ -33,7 +33,7 @@ async function expectPositionAfterOdd(served: Served, subscribe: Subscribe): Pro
 
 describe('positions of filtered subscriptions', () => {
   const pubsub = { history: { length: 1 } };
-  const timing = { attach: { ping: PATIENT }, graphql: { eventStreams: { ping: 250 } }, pubsub };
+  const timing = { attach: { ping: PATIENT }, pubsub };
 
   it.each(Object.entries(TRANSPORTS))(
     'the keep-alive of %s sends the position after events that a filter has left out',
@@ -94,7 +94,7 @@ describe('close() with cursors', () => {
   );
 
   it('close() of attachSubscriptions ends an event stream with its position and a random time for the next attempt, and its connection', async () => {
-    const served = await serve({ attach: { ping: false }, graphql: { eventStreams: { ping: false } } });
+    const served = await serve({ attach: { ping: false } });
     const times = new Set<string>();
     const readings: Reading[] = [];
     for (let i = 0; i < 8; i++) {

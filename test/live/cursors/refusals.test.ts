@@ -114,19 +114,3 @@ describe.each(Object.entries(TRANSPORTS))('a refused cursor over %s', (_name, su
     expect(await codeOf(after, cursor)).toBe('EVENTS_MISSED');
   });
 });
-
-describe('the option cursors', () => {
-  it.each([[() => Promise.resolve('ann')], [() => ({})], [() => Number.NaN]])(
-    'a user function that returns a wrong value fails the operation, not the server',
-    async (user) => {
-      const served = await serve({ cursors: { key: KEY, user: user as () => string } });
-      for (const subscribe of Object.values(TRANSPORTS)) {
-        const client = await subscribe(served, { query: QUERY });
-        expect((await client.next()).errors).toMatchObject([
-          { extensions: { code: 'INTERNAL_SERVER_ERROR' } },
-        ]);
-        await client.close();
-      }
-    },
-  );
-});

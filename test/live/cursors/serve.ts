@@ -62,8 +62,12 @@ export async function serve({
   const handler = graphqlHTTP(schema, {
     graphiql: false,
     onError: false,
-    cursors: cursors ?? { key: KEY, user: (context: { user: string }) => context.user },
-    context: ({ headers }, { connectionParams }) => ({ user: connectionParams?.['user'] ?? headers['user'] }),
+    cursors: cursors ?? { key: KEY },
+    caller: ({ headers }, { connectionParams }) => {
+      const user = connectionParams?.['user'] ?? headers['user'];
+      return user === undefined ? null : { id: String(user) };
+    },
+    context: (_source, { caller }) => ({ user: caller?.id }),
     ...graphql,
   });
   const { server, url, socketUrl, close } = await listen(express().use('/graphql', handler), '/graphql');
