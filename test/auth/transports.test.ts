@@ -174,8 +174,9 @@ describe.each(Object.entries(TRANSPORTS))('%s', (name, subscribe) => {
   });
 
   it('refuses the cursor of a caller that has lost a scope', async () => {
-    const cursors = { key: 'a secret of the tests that is long enough', user: () => 'same' };
-    const served = await serve({ cursors, auth: { ...auth, mode: 'null' } });
+    const cursors = { key: 'a secret of the tests that is long enough' };
+    const caller = () => ({ id: 'same' });
+    const served = await serve({ cursors, caller, auth: { ...auth, mode: 'null' } });
     const query = 'subscription { tick { n secret } }';
     const first = await subscribe(served, { query, extensions: { after: null } }, 'ann');
     await first.next();
