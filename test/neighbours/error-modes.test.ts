@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { root } from '../tarball.ts';
 
-const COUNT = 400;
+const COUNT = 200;
 
 /** Executes random queries with espalier, in each mode, and returns them with the results. */
 const SCRIPT = `
