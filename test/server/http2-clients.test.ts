@@ -191,9 +191,9 @@ async function attack(server: StreamingServer, isSecure: boolean): Promise<void>
   }
 }
 
-// Without TLS the pass of each version of Node has these clients.
+// Without TLS the pass of each version of Node has these clients. What TLS adds changes little between two versions.
 if (TEST_ALL)
-  it.each([20, 22, 24, 26])(
+  it.each([20, 26])(
     'clients that reset, vanish or break the protocol leave nothing behind and delay nobody (TLS, Node %s)',
     async (line) => attack(await start(true, line), true),
     240_000,
