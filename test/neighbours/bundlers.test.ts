@@ -74,7 +74,6 @@ describe.each([
     },
     120_000,
   );
-
 });
 
 it('a server with graphql 17 and every part of espalier works in a copy of the files that the tracer of Next.js finds', async () => {
