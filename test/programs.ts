@@ -27,8 +27,16 @@ function isExecutable(path: string): boolean {
 export const needs = (...programs: string[]) =>
   programs.every(isAvailable) ? { it, describe } : { it: it.skip, describe: describe.skip };
 
+const binaries = new Map<number, string>();
+
 /** Returns the binary of a version of Node, which npm installs the first time. */
 export function nodeOf(line: number): string {
+  const known = binaries.get(line) ?? findNode(line);
+  binaries.set(line, known);
+  return known;
+}
+
+function findNode(line: number): string {
   const url = pathToFileURL(resolve(__dirname, '../scripts/node-lines.mjs'));
   const script = `const { binaryOf } = await import('${url}'); console.log(binaryOf(${line}));`;
   const args = ['--input-type=module', '--eval', script];

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { defineConfig } from 'vitepress';
+import { defineConfig, type MarkdownRenderer } from 'vitepress';
 import { HOME } from '../home.mjs';
 import { descriptionOf, forSite, slugify, writeFigures } from '../markdown.mjs';
 import { sidebarOf } from '../sidebar.mjs';
@@ -18,6 +18,16 @@ const files = readdirSync(SITE_DOCS, { recursive: true, encoding: 'utf8' }).filt
 );
 
 writeFigures(SITE_DOCS, here('public/figures'));
+
+/** Renders a page for the search, which reads only the text of code: its colours take a quarter of the time of a build. */
+function withoutColours(md: MarkdownRenderer, text: string, env: object): string {
+  const { highlight } = md.options;
+  const escapeText = (code: string) => code.replaceAll('&', '&#x26;').replaceAll('<', '&#x3C;');
+  md.set({ highlight: (code) => `<pre>${escapeText(code.trimEnd())}</pre>` });
+  const html = md.render(text, env);
+  md.set({ highlight });
+  return html;
+}
 
 export default defineConfig({
   title: 'espalier',
@@ -66,7 +76,8 @@ export default defineConfig({
       options: {
         translations: { button: { buttonAriaLabel: '' } },
         // The label of a code block would be a part of its first word: "tsimport".
-        _render: (text, env, md) => md.render(text, env).replace(/<span class="lang">[^<]*<\/span>/g, ''),
+        _render: (text, env, md) =>
+          withoutColours(md, text, env).replace(/<span class="lang">[^<]*<\/span>/g, ''),
         miniSearch: { options: { storeFields: ['title', 'titles', 'text'] } },
       },
     },

@@ -2,7 +2,7 @@
 import { TEST_ALL } from '../test-all.ts';
 import { compareSchema, noCounts } from './differential.ts';
 
-const SCHEMAS = TEST_ALL ? 10 : 2;
+const SCHEMAS = TEST_ALL ? 5 : 2;
 /** The seeds count from here. */
 const FIRST = Number(process.env['SEED'] ?? 1);
 

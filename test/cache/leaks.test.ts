@@ -84,9 +84,15 @@ function serve(key: string, httpCache: boolean): express.Express {
   );
 }
 
+/** Whether Cache-Control is written. No lookup depends on it, so that two credentials show it. */
+const settingsOf = (credential: string): readonly boolean[] =>
+  ['none', 'cookie'].includes(credential) ? [true, false] : [true];
+
 const cases = Object.keys(CREDENTIALS).flatMap((credential) =>
   Object.keys(KEYS).flatMap((key) =>
-    Object.keys(FIELDS).flatMap((scope) => [true, false].map((on) => [credential, key, scope, on] as const)),
+    Object.keys(FIELDS).flatMap((scope) =>
+      settingsOf(credential).map((on) => [credential, key, scope, on] as const),
+    ),
   ),
 );
 
@@ -117,7 +123,8 @@ it.each(cases)(
         if (own !== undefined && key === 'no key') expect(cacheHeader).not.toMatch(/public/);
         if (scope !== 'scope PUBLIC') expect(cacheHeader).not.toMatch(/public/);
       };
-      for (let round = 0; round < 3; round++) {
+      // The second round finds what the first one has stored.
+      for (let round = 0; round < 2; round++) {
         const users = ['user-a', 'user-b', undefined, 'user-a', 'user-b', undefined];
         await Promise.all(users.map((user, index) => send(user, index < 3 ? 'get' : 'post')));
       }

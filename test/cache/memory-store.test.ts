@@ -35,8 +35,8 @@ const ATTACKS: readonly [string, number, (index: number) => [string, CacheEntry]
   ['long keys', 20_000, (index) => [`${index} `.padEnd(700, 'x'), entryOf(`{"data":${index}}`)]],
   ['large results', 500, (index) => [`key ${index}`, entryOf(Buffer.alloc(MIB, `${index}`))]],
   [
-    'a million tags',
-    10_000,
+    'half a million tags',
+    5000,
     (index) => [
       `key ${index}`,
       entryOf(
@@ -66,10 +66,10 @@ describe('the memory store', () => {
     expect(collect() - before).toBeLessThan(maxBytes / 4);
   });
 
-  it('two million invalidated tags take a bounded amount of memory', async () => {
+  it('a million invalidated tags take a bounded amount of memory', async () => {
     const store = await createStore(MIB);
     const before = collect();
-    for (let index = 0; index < 2000; index++) {
+    for (let index = 0; index < 1000; index++) {
       store.invalidate(Array.from({ length: 1000 }, (_, tag) => `tag-${index}-${tag}`));
     }
     expect(collect() - before).toBeLessThan(8 * MIB);

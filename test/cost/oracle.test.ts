@@ -18,7 +18,7 @@ import { randomSchema } from '../engine/random-schema.ts';
 import { TEST_ALL } from '../test-all.ts';
 
 const LIST_SIZE = 3;
-const CASES = TEST_ALL ? 400 : 100;
+const CASES = TEST_ALL ? 200 : 100;
 
 /** The number of values of a field. */
 function itemsOf({ type }: GraphQLField<unknown, unknown>): number {

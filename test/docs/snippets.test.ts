@@ -5,6 +5,7 @@ import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import WebSocket from 'ws';
+import { toJavaScript } from '../javascript.ts';
 import { docstringExamples, root, type Snippet, snippets } from '../snippets.ts';
 
 const folder = join(root, 'artifacts', 'snippets');
@@ -32,7 +33,7 @@ const failures = [];
 for (const name of process.argv.slice(2)) {
   globalThis.servers.length = 0;
   try {
-    await import('./' + name + '.mts');
+    await import('./' + name + '.mjs');
     for (const server of [...globalThis.servers]) {
       for (let turn = 0; turn < 100 && !server.listening; turn++) await new Promise(setImmediate);
       if (!server.listening) continue; // the snippet has closed it
@@ -63,8 +64,11 @@ beforeAll(() => {
   for (const name of ['key.pem', 'cert.pem'])
     cpSync(join(root, 'test/fixtures/tls', name), join(folder, name));
   writeFileSync(join(folder, 'setup.cjs'), SETUP);
-  writeFileSync(join(folder, 'run.mts'), RUN);
-  for (const { name, code } of all) writeFileSync(join(folder, `${name}.mts`), `${code}\nexport {};\n`);
+  writeFileSync(join(folder, 'run.mjs'), RUN);
+  for (const { name, code } of all) {
+    writeFileSync(join(folder, `${name}.mts`), `${code}\nexport {};\n`);
+    writeFileSync(join(folder, `${name}.mjs`), toJavaScript(code));
+  }
 });
 
 afterAll(() => {
@@ -72,9 +76,9 @@ afterAll(() => {
 });
 
 function start(...words: string[]): ChildProcess {
-  const child = spawn(process.execPath, ['--require', './setup.cjs', '--import', 'tsx', ...words], {
+  const child = spawn(process.execPath, ['--require', './setup.cjs', ...words], {
     cwd: folder,
-    env: { ...process.env, TSX_TSCONFIG_PATH: join(root, 'test/tsconfig.json'), NODE_ENV: 'development' },
+    env: { ...process.env, NODE_ENV: 'development' },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   running.add(child);
@@ -87,7 +91,7 @@ function start(...words: string[]): ChildProcess {
  * the process ended. It cannot add to `usage.json`, which is not JSON.
  */
 async function stop({ name, code }: Snippet): Promise<unknown[]> {
-  const child = start(`${name}.mts`);
+  const child = start(`${name}.mjs`);
   let output = '';
   child.stderr?.on('data', (chunk) => (output += chunk));
   const exit = once(child, 'exit');
@@ -135,7 +139,7 @@ describe('the TypeScript of README, docs and docstrings', () => {
   });
 
   it('every TypeScript snippet runs, and its server responds', async () => {
-    const child = start('run.mts', ...others.map(({ name }) => name));
+    const child = start('run.mjs', ...others.map(({ name }) => name));
     let output = '';
     child.stdout?.on('data', (chunk) => (output += chunk));
     child.stderr?.on('data', (chunk) => (output += chunk));

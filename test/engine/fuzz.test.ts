@@ -2,7 +2,7 @@
 import { TEST_ALL } from '../test-all.ts';
 import { runInProcess } from './run-in-process.ts';
 
-const CASES = process.env['ENGINE_CASES'] ?? (TEST_ALL ? '1500' : '250');
+const CASES = process.env['ENGINE_CASES'] ?? (TEST_ALL ? '750' : '250');
 const SEED = process.env['ENGINE_SEED'] ?? '20261120';
 
 // Runs in its own process: graphql-js leaves rejections unhandled, which would fail the test.

@@ -12,14 +12,13 @@ import { compiledIncrementally } from '../../src/engine/index.ts';
 import { executeIncrementally } from '../../src/execution/graphql-js.ts';
 import type { ExecutionOutcome, IncrementalEngine, IncrementalFormat } from '../../src/execution/types.ts';
 import { DIRECTIVES, V17 } from '../graphql/incremental-schema.ts';
-import { TEST_ALL } from '../test-all.ts';
 import { readChoices } from './choices.ts';
 import { settingsOf } from './compare.ts';
 import { Gates, orderedSchema, randomDeferred, resolveOrdered } from './ordered-execution.ts';
 
 const schema = orderedSchema();
 const FORMATS: readonly IncrementalFormat[] = ['v0.2', '20220824'];
-const CASES = TEST_ALL ? 3000 : 300;
+const CASES = 300;
 
 /** Prepares a document for an engine. */
 function prepare(engine: IncrementalEngine, source: string, format: IncrementalFormat) {

@@ -78,16 +78,25 @@ describe('the examples', () => {
   });
 });
 
-// Express 5 passes the error of `listen` to its callback instead of throwing it.
+/** How the examples listen, each with an example. Express 5 passes the error to its callback instead of throwing it. */
+const LISTEN = {
+  site: /app\.listen\(port, \(error\) => \{\n {2}if \(error\) throw error;/,
+  secure: /createServer\(app\)\.listen\(port, \(\) =>/,
+} as const;
+
 it('an example whose port is in use ends with the error and announces no URL', async () => {
   const other = createServer().listen(0);
   await once(other, 'listening');
   const { port } = other.address() as AddressInfo;
-  const single = names.filter((name) => name !== 'cluster');
-  const results = await Promise.all(single.map((name) => failExample(name, { PORT: `${port}` })));
+  for (const name of names.filter((each) => each !== 'cluster')) {
+    const source = readFileSync(join(folder, `${name}.ts`), 'utf8');
+    expect([name, Object.values(LISTEN).filter((way) => way.test(source)).length]).toEqual([name, 1]);
+  }
+  const shown = Object.keys(LISTEN);
+  const results = await Promise.all(shown.map((name) => failExample(name, { PORT: `${port}` })));
   other.close();
   for (const [index, { code, output }] of results.entries()) {
-    expect([single[index], code]).toEqual([single[index], 1]);
+    expect([shown[index], code]).toEqual([shown[index], 1]);
     expect(output).toContain(`EADDRINUSE: address already in use :::${port}`);
     expect(output).not.toContain('http://localhost');
   }

@@ -258,8 +258,6 @@ function rowsAreFilled(): boolean {
 describe('the photo wall on all kinds of screens', () => {
   it.each([
     ['desktop', 'light', 1280, 860],
-    ['desktop', 'dark', 1280, 860],
-    ['phone', 'light', 390, 844],
     ['phone', 'dark', 390, 844],
   ] as const)('the photo wall fits a %s with %s colours', async (device, colorScheme, width, height) => {
     const visitor = await visit({ viewport: { width, height }, colorScheme, hasTouch: device === 'phone' });

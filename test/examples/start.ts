@@ -20,7 +20,7 @@ const root = resolve(__dirname, '../..');
 const EXIT_TIME = 15_000;
 const running = new Set<ChildProcess>();
 
-/** Starts `examples/<name>.ts` with the sources of espalier, on a free port. Resolves when it has printed its URL. */
+/** Starts `examples/<name>.ts` with the build of espalier, on a free port. Resolves when it has printed its URL. */
 export async function startExample(name: string, env: Record<string, string> = {}): Promise<Running> {
   const child = launch(name, { PORT: String(await freePort()), ...env });
   let output = '';
@@ -78,7 +78,7 @@ export async function stopExamples(): Promise<void> {
 function launch(name: string, env: Record<string, string>): ChildProcess {
   const child = spawn(process.execPath, ['--import', 'tsx', `examples/${name}.ts`], {
     cwd: root,
-    env: { ...process.env, TSX_TSCONFIG_PATH: 'test/tsconfig.json', NODE_ENV: 'development', ...env },
+    env: { ...process.env, NODE_ENV: 'development', ...env },
   });
   running.add(child);
   child.once('exit', () => running.delete(child));

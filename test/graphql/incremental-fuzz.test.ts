@@ -15,7 +15,7 @@ import { V17 } from './incremental-schema.ts';
 import { jsonLines, merge } from './merge.ts';
 import { withDirectives, withIncremental } from './random-directives.ts';
 
-const CASES = 250;
+const CASES = 125;
 const ACCEPT = [
   'multipart/mixed;incrementalSpec=v0.2',
   'multipart/mixed;deferSpec=20220824',

@@ -12,6 +12,8 @@ import { until } from '../until.ts';
 
 const KIB = 1024;
 const SIZES = [0, 1, 15 * KIB, 16 * KIB, 17 * KIB, 64 * KIB, 300 * KIB, 5 * 1024 * KIB];
+/** A batch joins results whose sizes single responses prove: one fits into the first buffer, one does not, one needs many. */
+const SIZES_IN_BATCHES = [1, 17 * KIB, 300 * KIB];
 const TEXTS = { ascii: 'a', unicode: 'ü' };
 
 const text = {
@@ -166,7 +168,7 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
     const app = express();
     for (const wrapper of wrapping) app.use(wrapper);
     app.use('/graphql', graphqlHTTP(schema, { engine, batching: true }));
-    for (const size of SIZES) {
+    for (const size of SIZES_IN_BATCHES) {
       const results = await post(app, [[queryOf('a', size), queryOf('ü', size)], queryOf('ü', size)]);
       expect(results[0]?.[1]).toEqual([
         { data: { text: 'a'.repeat(size) } },

@@ -109,7 +109,7 @@ const textsOf = (size: number): string[] => [
   randomBytes(size).toString('base64').slice(0, size),
   '漢'.repeat(size / 3),
 ];
-const SIZES = [16, 64, 256, 1024, 4096, 8192, 16_384, 32_768, 65_536, 131_072];
+const SIZES = [16, 256, 1024, 4096, 32_768, 131_072];
 
 describe('compressed messages', () => {
   it.each([

@@ -22,7 +22,7 @@ import { type Choices, hash, readChoices } from '../engine/choices.ts';
 jest.setTimeout(300_000);
 
 /** The oracle alone judges many more in auth/differential.test.ts. */
-const SCHEMAS = 20;
+const SCHEMAS = 10;
 const DOCUMENTS = 3;
 const CALLERS = 4;
 /** The seeds count from here. */

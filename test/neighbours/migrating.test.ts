@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { createClient as createStreamClient } from 'graphql-sse';
 import { createClient } from 'graphql-ws';
 import WebSocket from 'ws';
+import { toJavaScript } from '../javascript.ts';
 
 const root = resolve(__dirname, '../..');
 // The code in this folder finds the packages of test/neighbours.
@@ -53,9 +54,9 @@ function blockOf(page: string, which: Which): string {
 }
 
 async function start(page: string, which: Which, edit = (code: string): string => code): Promise<string> {
-  const file = join(folder, `${page}-${which}.mts`);
-  writeFileSync(file, edit(blockOf(page, which)));
-  const child = spawn(process.execPath, ['--require', './port.cjs', '--import', 'tsx', file], {
+  const file = join(folder, `${page}-${which}.mjs`);
+  writeFileSync(file, toJavaScript(edit(blockOf(page, which))));
+  const child = spawn(process.execPath, ['--require', './port.cjs', file], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });

@@ -14,20 +14,31 @@ jest.setTimeout(180_000);
 const folder = scratchFolder();
 const app = join(folder, 'My App');
 const children = new Set<ChildProcess>();
+/** What npm does besides the installation takes most of its time. */
+const NPM = { npm_config_fund: 'false', npm_config_audit: 'false', npm_config_prefer_offline: 'true' };
 const PNG = Buffer.from('89504e470d0a1a0a', 'hex');
 
 // A user starts with nothing but the package.
 beforeAll(() => {
   const { path } = pack();
   const args = ['exec', '--yes', `--package=${path}`, '--', 'espalier', 'init', app];
-  execFileSync('npm', args, { cwd: folder, stdio: 'pipe' });
-  npm(['install', '--ignore-scripts', '--prefer-offline', path], app);
+  execFileSync('npm', args, { cwd: folder, stdio: 'pipe', env: { ...process.env, ...NPM } });
+  npm(['install', '--package-lock-only', '--prefer-offline', path], app);
+  // The Dockerfile installs the packages that the lockfile names.
+  build(commands()[0] as string);
 });
 
 afterAll(() => {
   for (const child of children) child.kill('SIGKILL');
   rmSync(folder, { recursive: true, force: true });
 });
+
+const dockerfile = (): string => readFileSync(join(app, 'Dockerfile'), 'utf8');
+/** The commands of npm in the Dockerfile. */
+const commands = (): string[] =>
+  [...dockerfile().matchAll(/^RUN (npm .*)$/gm)].map(([, command = '']) => command);
+const build = (command: string): Buffer =>
+  execFileSync('sh', ['-c', command], { cwd: app, stdio: 'pipe', env: { ...process.env, ...NPM } });
 
 const run = (...args: string[]): string =>
   execFileSync('npm', ['run', '--silent', ...args], { cwd: app, encoding: 'utf8', stdio: 'pipe' });
@@ -146,13 +157,9 @@ describe('the built project', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
-    for (const [, command] of dockerfile().matchAll(/^RUN (npm .*)$/gm)) {
-      execFileSync('sh', ['-c', command as string], { cwd: app, stdio: 'pipe' });
-    }
+    for (const command of commands().slice(1)) build(command);
   });
   afterAll(() => redis.kill());
-
-  const dockerfile = (): string => readFileSync(join(app, 'Dockerfile'), 'utf8');
 
   /** Starts the command of the Dockerfile as a user that cannot write to the project, with a data directory. */
   async function startContainer(data: string): Promise<{ url: string; server: ChildProcess }> {

@@ -1,8 +1,10 @@
 // Serves WebSockets of other packages next to attachSubscriptions: one server per package and order of registration.
-// Sends the ports to the parent process. The packages are ES modules or need Node's own module loader.
+// Sends the ports to the parent process. Then time passes only when the parent sends a message: on a busy machine another
+// package may respond later than after any time. The packages are ES modules or need Node's own module loader.
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { mock } from 'node:test';
 import { WsAdapter } from '@nestjs/platform-ws';
 import express from 'express';
 import expressWs from 'express-ws';
@@ -77,4 +79,9 @@ for (const [name, add] of Object.entries(neighbours)) {
     ports[`${name}, ${order}`] = await listen(server);
   }
 }
+mock.timers.enable({ apis: ['setTimeout'] });
+process.on('message', () => {
+  mock.timers.tick(UNCLAIMED_TIMEOUT);
+  process.send?.('the time has passed');
+});
 process.send?.(ports);

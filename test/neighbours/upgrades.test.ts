@@ -63,6 +63,12 @@ describe('the WebSockets of other packages on the same server', () => {
     child.kill();
   });
 
+  /** Lets the time pass after which attachSubscriptions sends 404 to unclaimed upgrades. */
+  async function passTime(): Promise<void> {
+    child.send('pass');
+    await once(child, 'message');
+  }
+
   it.each(cases)(
     'a quiet WebSocket of %s, added %s attachSubscriptions, stays open',
     async (name, order, { path, protocol, exchanges, graphql }) => {
@@ -73,8 +79,7 @@ describe('the WebSockets of other packages on the same server', () => {
       const received: string[] = [];
       websocket.on('message', (data) => received.push(String(data)));
       await once(websocket, 'open');
-      // Longer than the time after which attachSubscriptions sends 404 to unclaimed upgrades.
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      await passTime();
       for (const [message, response] of exchanges) {
         if (message !== '') websocket.send(message);
         while (!received.some((text) => text.startsWith(response))) await once(websocket, 'message');
@@ -99,9 +104,12 @@ describe('the WebSockets of other packages on the same server', () => {
     'an upgrade that neither %s nor attachSubscriptions accepts gets 404',
     async (name) => {
       for (const order of ['before', 'after']) {
-        expect(await handshake(ports[`${name}, ${order}`] as number, '/unclaimed')).toMatchObject({
-          status: 404,
+        let hasArrived = false;
+        const response = handshake(ports[`${name}, ${order}`] as number, '/unclaimed').finally(() => {
+          hasArrived = true;
         });
+        while (!hasArrived) await passTime();
+        expect(await response).toMatchObject({ status: 404 });
       }
     },
   );

@@ -37,7 +37,8 @@ it('the options of all handlers share one connection to a URL', async () => {
   const own = await startRedis();
   atEnd(() => own.kill());
   for (let count = 0; count < 3; count++) {
-    const handler = graphqlHTTP(schema, { budget: { limit: 10, redis: own.url }, usage: { redis: own.url } });
+    const budget = { limit: 10, redis: own.url, timeout: 20_000 };
+    const handler = graphqlHTTP(schema, { budget, usage: { redis: own.url } });
     const { headers } = await inject(handler, { query: '{ one }' });
     expect(headers['ratelimit']).toMatch(/^"cost"/);
     await handler.usage.flush();
@@ -54,19 +55,18 @@ it('the options of all handlers share one connection to a URL', async () => {
 it('the connection to a URL opens again after Redis was away', async () => {
   const own = await startRedis();
   atEnd(() => own.kill());
-  const budget = { limit: 10, redis: own.url, onUnavailable: 'closed' } as const;
+  const budget = { limit: 1_000_000, redis: own.url, onUnavailable: 'closed' } as const;
   const handler = graphqlHTTP(schema, { budget });
   const send = async (): Promise<number> => (await inject(handler, { query: '{ one }' })).status;
-  expect(await send()).toBe(200);
+  // On a busy machine Redis may reply too late to some of the requests.
+  const untilStatus = async (expected: number): Promise<void> => {
+    while ((await send()) !== expected) await sleep(5);
+  };
+  await untilStatus(200);
   await own.kill();
-  expect(await send()).toBe(503);
+  await untilStatus(503);
   await own.start();
-  let status = 503;
-  while (status === 503) {
-    await sleep(5);
-    status = await send();
-  }
-  expect(status).toBe(200);
+  await untilStatus(200);
 });
 
 it.each(['runs', 'is away', 'is silent'])(
@@ -132,10 +132,15 @@ describe('a URL with credentials', () => {
   });
 
   it('connects no more when the pubsub was closed during a call of the function', async () => {
+    // Those of the tests before may still close their connections to the other one.
+    const own = await startRedis();
+    atEnd(() => own.kill());
+    const observer = new Redis(own.url);
+    atEnd(() => observer.disconnect());
     let resolve = (_: { password: string }): void => undefined;
     let calls = 0;
     const redis: RedisLogin = {
-      url: server.url,
+      url: own.url,
       credentials: () => {
         calls++;
         return new Promise((settle) => {
@@ -143,12 +148,15 @@ describe('a URL with credentials', () => {
         });
       },
     };
-    const before = String(await admin.client('LIST'));
     const events = openPubSub(redis);
     while (calls < 2) await new Promise(setImmediate);
     await events.close();
     resolve({ password: 'first' });
     await new Promise(setImmediate);
-    expect(String(await admin.client('LIST')).split('\n')).toHaveLength(before.split('\n').length);
+    expect(
+      String(await observer.client('LIST'))
+        .trim()
+        .split('\n'),
+    ).toHaveLength(1);
   });
 });

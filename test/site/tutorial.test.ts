@@ -23,6 +23,9 @@ import { applyStep, instructionsOf, tutorialSteps } from './tutorial-steps.ts';
 
 jest.setTimeout(240_000);
 
+/** What npm does besides the installation takes most of its time. */
+const NPM = { npm_config_fund: 'false', npm_config_audit: 'false', npm_config_prefer_offline: 'true' };
+
 const folder = scratchFolder();
 const project = join(folder, 'notes');
 const steps = tutorialSteps();
@@ -55,7 +58,7 @@ function run(command: string, cwd: string, env: NodeJS.ProcessEnv = {}): string 
   const { status, stdout, stderr } = spawnSync('sh', ['-c', command], {
     cwd,
     encoding: 'utf8',
-    env: { ...environment, npm_config_fund: 'false', npm_config_audit: 'false', ...env },
+    env: { ...environment, ...NPM, ...env },
   });
   if (status !== 0) throw new Error(`${command} failed:\n${stdout}${stderr}`);
   return stdout;

@@ -47,7 +47,7 @@ describe.each([
     const root = makeFolder({ 'a.log': lines(count) });
     const port = await listen(bare(staticFiles(root, options)));
     await whileAppending(`${root}/a.log`, async () => {
-      for (let i = 0; i < 12; i++) {
+      for (let i = 0; i < 6; i++) {
         const response = await get(port, '/a.log');
         expect(response.status).toBe(200);
         expect(response.body.length).toBe(Number(response.headers['content-length']));
@@ -163,7 +163,7 @@ it('staticFiles keeps headers of earlier middleware when it starts a response ag
     closeSync(fd);
   }, 1);
   try {
-    for (let i = 0; i < 60; i++) {
+    for (let i = 0; i < 30; i++) {
       const response = await get(port, '/a.bin').catch(() => undefined);
       if (response === undefined) continue;
       expect([200, 503]).toContain(response.status);

@@ -9,7 +9,7 @@ import { until } from '../until.ts';
 
 // Random and hostile forms. Set UPLOAD_FUZZ to the number of bodies, and UPLOAD_FUZZ_SEED to repeat a run.
 
-const RUNS = Number(process.env['UPLOAD_FUZZ'] ?? 600);
+const RUNS = Number(process.env['UPLOAD_FUZZ'] ?? 300);
 const SEED = Number(process.env['UPLOAD_FUZZ_SEED'] ?? 1);
 const CONCURRENT = 16;
 const BOUNDARY = 'fuzz-7d1f';

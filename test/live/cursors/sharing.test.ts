@@ -1,6 +1,7 @@
 /** @tags node graphql */
 import fc from 'fast-check';
 import { numbers } from '../../pubsub/events.ts';
+import { TEST_ALL } from '../../test-all.ts';
 import { until } from '../../until.ts';
 import { publish, type Served, serve } from './serve.ts';
 import { type Subscribe, type Subscriber, TRANSPORTS } from './transports.ts';
@@ -31,7 +32,10 @@ async function ticks(client: Subscriber, count: number): Promise<unknown[]> {
   return taken;
 }
 
-describe('shared subscriptions with cursors', () => {
+// The thorough pass has more cases of the last test only.
+if (!TEST_ALL) describe('shared subscriptions with cursors', tests);
+
+function tests(): void {
   it('clients with the same cursor share one execution per live event after their replays', async () => {
     const served = await serve({ attach });
     const cursors = await cursorsOf(served, 20);
@@ -103,45 +107,45 @@ describe('shared subscriptions with cursors', () => {
     await until(() => served.subscriptions.stats().groups === 0);
     expect(served.subscriptions.stats()).toMatchObject({ sources: 0, unreleased: 0 });
   });
+}
 
-  it('members of a group receive consecutive events for all interleavings of publishes, subscribes and unsubscribes', async () => {
-    const step = fc.oneof(
-      fc.record({ kind: fc.constant('publish' as const), count: fc.integer({ min: 1, max: 20 }) }),
-      fc.record({ kind: fc.constant('open' as const), from: fc.nat(200) }),
-      fc.record({ kind: fc.constant('leave' as const), client: fc.nat(8) }),
-      fc.record({ kind: fc.constant('wait' as const), time: fc.nat(70) }),
-    );
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 25 }), fc.boolean(), async (steps, isShared) => {
-        const served = await serve({ attach: { ...attach, share: () => (isShared ? 'all' : undefined) } });
-        const cursors = await cursorsOf(served, 1);
-        const clients: { client: Subscriber; from: number; isNew: boolean }[] = [];
-        let published = 1;
-        const observer = await startAfter(served, cursors[1] as string);
-        for (const entry of steps) {
-          if (entry.kind === 'publish') {
-            await publish(served, published, published + entry.count);
-            published += entry.count;
-            while (cursors.length <= published)
-              cursors.push((await observer.next()).extensions?.cursor as string);
-          } else if (entry.kind === 'open') {
-            const from = entry.from % cursors.length;
-            const after = entry.from > 150 ? null : (cursors[from] as string);
-            const client = await startAfter(served, after);
-            if (after === null) await client.next();
-            clients.push({ client, from: after === null ? published : from, isNew: after === null });
-          } else if (entry.kind === 'leave') {
-            const [left] = clients.splice(entry.client, 1);
-            await left?.client.close();
-          } else await new Promise((resolve) => setTimeout(resolve, entry.time));
-        }
-        await publish(served, published, ++published);
-        for (const { client, from } of clients)
-          expect(await ticks(client, published - from)).toEqual(numbers(from, published));
-        for (const { client } of clients) await client.close();
-        await observer.close();
-      }),
-      { numRuns: process.env['TEST_ALL'] === 'true' ? 100 : 15 },
-    );
-  });
+it('members of a group receive consecutive events for all interleavings of publishes, subscribes and unsubscribes', async () => {
+  const step = fc.oneof(
+    fc.record({ kind: fc.constant('publish' as const), count: fc.integer({ min: 1, max: 20 }) }),
+    fc.record({ kind: fc.constant('open' as const), from: fc.nat(200) }),
+    fc.record({ kind: fc.constant('leave' as const), client: fc.nat(8) }),
+    fc.record({ kind: fc.constant('wait' as const), time: fc.nat(70) }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 25 }), fc.boolean(), async (steps, isShared) => {
+      const served = await serve({ attach: { ...attach, share: () => (isShared ? 'all' : undefined) } });
+      const cursors = await cursorsOf(served, 1);
+      const clients: { client: Subscriber; from: number; isNew: boolean }[] = [];
+      let published = 1;
+      const observer = await startAfter(served, cursors[1] as string);
+      for (const entry of steps) {
+        if (entry.kind === 'publish') {
+          await publish(served, published, published + entry.count);
+          published += entry.count;
+          while (cursors.length <= published)
+            cursors.push((await observer.next()).extensions?.cursor as string);
+        } else if (entry.kind === 'open') {
+          const from = entry.from % cursors.length;
+          const after = entry.from > 150 ? null : (cursors[from] as string);
+          const client = await startAfter(served, after);
+          if (after === null) await client.next();
+          clients.push({ client, from: after === null ? published : from, isNew: after === null });
+        } else if (entry.kind === 'leave') {
+          const [left] = clients.splice(entry.client, 1);
+          await left?.client.close();
+        } else await new Promise((resolve) => setTimeout(resolve, entry.time));
+      }
+      await publish(served, published, ++published);
+      for (const { client, from } of clients)
+        expect(await ticks(client, published - from)).toEqual(numbers(from, published));
+      for (const { client } of clients) await client.close();
+      await observer.close();
+    }),
+    { numRuns: TEST_ALL ? 50 : 15 },
+  );
 });
