@@ -162,9 +162,9 @@ export interface StaticFilesOptions {
    */
   keep?: KeepOptions | undefined;
   /**
-   * Redirects, rewrites and headers by path. `true`: from the files `_redirects` and `_headers` of the directory, in the format
-   * of Netlify and Cloudflare, which are read again when they change and cannot be requested. An object has the same lines. A
-   * mistake in a file becomes a warning with its line, and the last good rules stay in force; one in the option throws.
+   * Redirects, rewrites and headers by path, from the files `_redirects` and `_headers` of the directory, in the format of Netlify
+   * and Cloudflare, which are read again when they change and cannot be requested. An object adds lines behind theirs. A mistake
+   * in a file becomes a warning with its line, and the last good rules stay in force; one in the option throws.
    * @default false
    */
   rules?: boolean | StaticRulesOptions | undefined;
@@ -240,7 +240,7 @@ export interface SignUrlOptions extends SignedOptions {
   method?: 'GET' | 'HEAD' | undefined;
 }
 
-/** Rules in the option instead of files. */
+/** Rules of the option, which come after those of the files. */
 export interface StaticRulesOptions {
   /**
    * Lines such as `/old/* /new/:splat 301`.

@@ -45,7 +45,7 @@ import {
 } from './request.ts';
 import { type StreamPlan, sendFile } from './respond.ts';
 import { assertPages, isPermissionError, RootDirectory } from './root.ts';
-import { addHeaders, Rules } from './rules.ts';
+import { addHeaders, hasRules, Rules } from './rules.ts';
 import type { SourceFiles } from './source.ts';
 import { existingFolders } from './tree.ts';
 import { selectVariant } from './variants.ts';
@@ -98,7 +98,7 @@ export function createHandler(
   const listings = settings.listing ? new Listings(files, settings, isDirectory) : undefined;
   const rules = settings.rules && new Rules(settings.rules, files, settings);
   const load: ServeContext['load'] = async (urlPath, { isPopular }) => {
-    if (rules?.hides(urlPath)) return notFound('a file with rules');
+    if (rules !== undefined && hasRules(urlPath)) return notFound('a file with rules');
     const result = await loadFile(files, urlPath, settings, { isPopular, compressor, pages, rules });
     return keep === undefined ? result : keep.afterLoad(urlPath, result, { isPopular, compressor, rules });
   };

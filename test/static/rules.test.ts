@@ -177,6 +177,49 @@ describe('headers of the option rules', () => {
   );
 });
 
+describe('rules in the option beside files', () => {
+  const FILES_WITH_RULES = {
+    'app.js': 'app',
+    _redirects: '/a /file 302\n/b /file 302',
+    _headers: '/*\n  X-A: file\n  X-B: file',
+  };
+  const RULES = {
+    redirects: '/a /option 302\n/c /option 302\n/app.js /option 302!',
+    headers: '/*\n  X-B: option',
+  };
+
+  it.each([RULES, { redirects: RULES.redirects }, { headers: RULES.headers }, {}])(
+    'the files of the directory cannot be requested with the rules %j',
+    async (rules) => {
+      const dir = makeFolder(FILES_WITH_RULES);
+      for (const files of [dir, memoryFiles(FILES_WITH_RULES)]) {
+        const port = await listen(bare(staticFiles(files, { html: true, listing: true, rules })));
+        for (const path of ['/_headers', '/_redirects', '/%5fheaders', '/_redirects/'])
+          expect((await get(port, path)).status).toBe(404);
+        expect((await get(port, '/')).text).not.toContain('_headers');
+      }
+    },
+  );
+
+  it('the lines of the files come first, and those of the option stay when a file changes', async () => {
+    const dir = makeFolder(FILES_WITH_RULES);
+    const port = await listen(bare(staticFiles(dir, { rules: RULES })));
+    expect(await target(port, '/a')).toEqual([302, '/file']);
+    expect(await target(port, '/b')).toEqual([302, '/file']);
+    expect(await target(port, '/c')).toEqual([302, '/option']);
+    expect(await target(port, '/app.js')).toEqual([302, '/option']);
+    put(join(dir, '_redirects'), '/b /newer 302');
+    put(join(dir, 'other.js'), 'other');
+    expect(await target(port, '/a')).toEqual([302, '/option']);
+    expect(await target(port, '/b')).toEqual([302, '/newer']);
+    expect(await target(port, '/app.js')).toEqual([302, '/option']);
+    expect((await get(port, '/other.js')).headers).toMatchObject({ 'x-a': 'file', 'x-b': 'file, option' });
+    rmSync(join(dir, '_headers'));
+    const { headers } = await get(port, '/other.js');
+    expect([headers['x-a'], headers['x-b']]).toEqual([undefined, 'option']);
+  });
+});
+
 describe('rules: true', () => {
   const site = (): string =>
     makeFolder({ ...FILES, _redirects: '/old /new.html', _headers: '/*\n  X-A: 1', 'sub/_headers': 'a' });
