@@ -77,7 +77,8 @@ export interface StaticFilesOptions {
   /**
    * Path of a file below the root that is sent with status 200 for page navigations that match no file, for
    * single-page applications. Missing scripts, images and other assets stay a 404. `'nearest'`: the file `index.html` of the
-   * nearest folder above the path that has one, for several applications below one mount.
+   * nearest folder above the path that has one, for several applications below one mount. If `notFound` is `'nearest'` too, a
+   * folder with a `404.html` is no application: missing pages below it get that one.
    * @default none
    */
   fallback?: string | undefined;

@@ -441,7 +441,7 @@ function respondWithPage(request: CachedRequest, cause: NotServed): void {
   const isPage = kinds.length > 0 && isNavigation(request.req);
   const proceed = (folders: readonly string[]): void => {
     if (isFinished(request.res)) return;
-    const steps = isPage ? kinds.flatMap((kind) => pageSteps(kind, folders, settings)) : [];
+    const steps = isPage ? pageSteps(kinds, folders, settings) : [];
     if (!tryNext(request, steps)) passThrough(request, cause, settings);
   };
   if (!isPage || kinds.every((kind) => settings[kind] !== 'nearest')) proceed([]);
@@ -459,13 +459,22 @@ function pageKindsFor(urlPath: string, settings: StaticSettings): readonly PageK
   return kinds.filter((kind) => settings[kind] !== undefined && settings[kind] !== urlPath);
 }
 
-/** @param folders - those above the path, the nearest first */
-function pageSteps(kind: PageKind, folders: readonly string[], settings: StaticSettings): Step[] {
-  const [name, status] = kind === 'fallback' ? (['index.html', 200] as const) : (['404.html', 404] as const);
-  const page = settings[kind];
-  const paths =
-    page === 'nearest' ? folders.map((folder) => folder + name) : page === undefined ? [] : [page];
-  return paths.map((urlPath) => ({ urlPath, role: 'page', status }));
+/**
+ * The pages to try. With both from the nearest folder, the folder decides: one with a `404.html` has no application.
+ *
+ * @param folders - those above the path, the nearest first
+ */
+function pageSteps(kinds: readonly PageKind[], folders: readonly string[], settings: StaticSettings): Step[] {
+  const stepsOf = (kind: PageKind, among: readonly string[]): Step[] => {
+    const [name, status] =
+      kind === 'fallback' ? (['index.html', 200] as const) : (['404.html', 404] as const);
+    const page = settings[kind];
+    const paths = page === 'nearest' ? among.map((folder) => folder + name) : [page ?? []].flat();
+    return paths.map((urlPath) => ({ urlPath, role: 'page', status }));
+  };
+  if (kinds.length < 2 || kinds.some((kind) => settings[kind] !== 'nearest'))
+    return kinds.flatMap((kind) => stepsOf(kind, folders));
+  return folders.flatMap((folder) => [...stepsOf('notFound', [folder]), ...stepsOf('fallback', [folder])]);
 }
 
 /** Passes exceptions, for example of `setHeaders`, to the application's error handlers. */
