@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { posix } from 'node:path';
 import type { PagesOptions } from '../../types/static.ts';
-import { type Headers, removeLifetime, writeReply } from '../http/reply.ts';
+import { type Headers, removeLifetime, withoutLifetime, writeReply } from '../http/reply.ts';
 import { decodePart } from '../http/routing.ts';
 import { assertSync, wrongReturnValue } from '../options/rules.ts';
 import { isString } from '../options/values.ts';
@@ -378,7 +378,8 @@ class Additions implements PageAdditions {
     const sources = { scripts: source, external: [], styles: source };
     this.extendPolicies(res, sources);
     const headers: Headers = { 'Cache-Control': 'no-store' };
-    const all = this.headersWith(this.#pages.headersFor(sources), metadata.added, sources);
+    const added = withoutLifetime(metadata.added ?? []);
+    const all = this.headersWith(this.#pages.headersFor(sources), added, sources);
     const own = ['Content-Type', metadata.type, ...all];
     for (let i = 0; i < own.length; i += 2) {
       if (!res.hasHeader(own[i] as string)) headers[own[i] as string] = own[i + 1] as string;

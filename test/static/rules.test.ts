@@ -153,6 +153,23 @@ describe('headers of the option rules', () => {
     expect(lost.headers).toMatchObject({ 'cache-control': 'no-cache', 'x-frame-options': 'DENY' });
   });
 
+  it.each([{}, { pages: { csp: { nonce: true } } }])(
+    'the lifetime of a rule holds for no page for 404, and for no page with a nonce: %j',
+    async (options) => {
+      const names = ['cdn-cache-control', 'cloudflare-cdn-cache-control', 'surrogate-control', 'expires'];
+      const headers = `/*\n  X-A: 1\n${names.map((name) => `  ${name}: max-age=300\n`).join('')}`;
+      const port = await serve({ headers }, { notFound: '404.html', ...options });
+      const lost = await get(port, '/missing', PAGE);
+      expect([lost.status, lost.headers['x-a']]).toEqual([404, '1']);
+      const home = await get(port, '/');
+      expect([home.status, home.headers['x-a']]).toEqual([200, '1']);
+      for (const name of names) {
+        expect(lost.headers[name]).toBeUndefined();
+        expect(home.headers[name]).toBe('pages' in options ? undefined : 'max-age=300');
+      }
+    },
+  );
+
   it('headers that earlier middleware has set are kept', async () => {
     const files = staticFiles(makeFolder(FILES), { rules: { headers: HEADERS } });
     const port = await listen((req, res) => {
