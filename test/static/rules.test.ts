@@ -73,6 +73,18 @@ describe('redirects of the option rules', () => {
     expect(await target(mounted, path, '/docs/v1')).toEqual([status, below]);
   });
 
+  it('a middleware at / redirects from one mount to another', async () => {
+    const rules = { redirects: '/docs/start/*  /guide/:splat  301' };
+    const app = express()
+      .use(staticFiles(makeFolder(FILES), { html: true, rules }))
+      .use('/docs', staticFiles(makeFolder({ '404.html': 'lost' }), { html: true, notFound: '404.html' }))
+      .use('/guide', staticFiles(makeFolder({ 'a/index.html': 'a' }), true));
+    const port = await listen(app);
+    expect(await target(port, '/docs/start/a/?b')).toEqual([301, '/guide/a/?b']);
+    expect((await get(port, '/guide/a/')).text).toBe('a');
+    expect((await get(port, '/docs/other', PAGE)).text).toBe('lost');
+  });
+
   it('a file wins over a rule without !, and a rule that leads to its own path is left out', async () => {
     const port = await serve({ redirects: `${REDIRECTS}\n/new.html /old 301!\n` });
     expect((await get(port, '/app.js')).text).toBe('app');
