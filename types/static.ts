@@ -77,7 +77,8 @@ export interface StaticFilesOptions {
   /**
    * Path of a file below the root that is sent with status 200 for page navigations that match no file, for
    * single-page applications. Missing scripts, images and other assets stay a 404. `'nearest'`: the file `index.html` of the
-   * nearest folder above the path that has one, for several applications below one mount.
+   * nearest folder above the path that has one, for several applications below one mount. If `notFound` is `'nearest'` too, a
+   * folder with a `404.html` is no application: missing pages below it get that one.
    * @default none
    */
   fallback?: string | undefined;
@@ -162,9 +163,9 @@ export interface StaticFilesOptions {
    */
   keep?: KeepOptions | undefined;
   /**
-   * Redirects, rewrites and headers by path. `true`: from the files `_redirects` and `_headers` of the directory, in the format
-   * of Netlify and Cloudflare, which are read again when they change and cannot be requested. An object has the same lines. A
-   * mistake in a file becomes a warning with its line, and the last good rules stay in force; one in the option throws.
+   * Redirects, rewrites and headers by path, from the files `_redirects` and `_headers` of the directory, in the format of Netlify
+   * and Cloudflare, which are read again when they change and cannot be requested. An object adds lines behind theirs. A mistake
+   * in a file becomes a warning with its line, and the last good rules stay in force; one in the option throws.
    * @default false
    */
   rules?: boolean | StaticRulesOptions | undefined;
@@ -240,7 +241,7 @@ export interface SignUrlOptions extends SignedOptions {
   method?: 'GET' | 'HEAD' | undefined;
 }
 
-/** Rules in the option instead of files. */
+/** Rules of the option, which come after those of the files. */
 export interface StaticRulesOptions {
   /**
    * Lines such as `/old/* /new/:splat 301`.

@@ -223,6 +223,7 @@ export function withVary(present: number | string | string[] | undefined, fields
 const LIFETIME_HEADERS = [
   'Cache-Control',
   'CDN-Cache-Control',
+  'Cloudflare-CDN-Cache-Control',
   'Surrogate-Control',
   'Expires',
   'ETag',
@@ -233,6 +234,13 @@ const LIFETIME_HEADERS = [
 export function removeLifetime(res: ServerResponse): void {
   for (const name of LIFETIME_HEADERS) res.removeHeader(name);
 }
+
+/** The same for names and values that are not set yet. */
+export const withoutLifetime = (headers: readonly string[]): string[] =>
+  headers.filter((_, i) => {
+    const name = headers[i - (i % 2)]?.toLowerCase();
+    return !LIFETIME_HEADERS.some((each) => each.toLowerCase() === name);
+  });
 
 /** Adds the fields that `Vary` does not contain yet. */
 export function addVary(res: ServerResponse, fields: string): void {

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { posix } from 'node:path';
 import type { PagesOptions } from '../../types/static.ts';
-import { type Headers, removeLifetime, writeReply } from '../http/reply.ts';
+import { type Headers, removeLifetime, withoutLifetime, writeReply } from '../http/reply.ts';
 import { decodePart } from '../http/routing.ts';
 import { assertSync, wrongReturnValue } from '../options/rules.ts';
 import { isString } from '../options/values.ts';
@@ -60,6 +60,9 @@ class Pages implements PageMaker {
   readonly #parsePage = createPageReader(CONFIG_ID);
   readonly #parsed = new Map<string, { readonly id: string; readonly page: Promise<Parsed> }>();
   readonly #assets = new Map<string, HashedAsset>();
+  /** What pages have that their policies refuse, by its text without a line: where it was first found, and on how many pages. */
+  readonly #problems = new Map<string, { readonly text: string; pages: number }>();
+  #isChecked = false;
   /** Stands for the nonce in the text of a page. */
   readonly placeholder: string = randomBytes(18).toString('hex');
 
@@ -67,7 +70,10 @@ class Pages implements PageMaker {
     this.settings = settings;
     this.#files = files;
     this.#static = statics;
-    if (settings.csp !== undefined || settings.integrity) this.#checkAll().catch(() => undefined);
+    if (settings.csp !== undefined || settings.integrity)
+      void this.#checkAll()
+        .catch(() => undefined)
+        .then(() => this.#reportAll());
   }
 
   accepts(path: string): boolean {
@@ -151,8 +157,27 @@ class Pages implements PageMaker {
     const page = this.#parsePage(text);
     this.#parsed.set(filePath, { id, page });
     const parsed = await page;
-    for (const problem of this.#problemsOf(filePath, parsed)) warn(new Error(`${filePath}: ${problem}`));
+    this.#addProblems(filePath, parsed);
     return parsed;
+  }
+
+  /** Counts the problems of a page. Each is reported once: all pages of a site have the same ones. */
+  #addProblems(filePath: string, parsed: Parsed): void {
+    const found = new Map<string, string>();
+    for (const problem of this.#problemsOf(filePath, parsed)) {
+      const kind = problem.replace(/ in line \d+/, '');
+      if (!found.has(kind)) found.set(kind, problem);
+    }
+    for (const [kind, problem] of found) {
+      const known = this.#problems.get(kind);
+      if (known !== undefined) known.pages++;
+      else {
+        const text = `${filePath}: ${problem}`;
+        if (this.#problems.size >= MAX_PARSED) this.#problems.clear();
+        this.#problems.set(kind, { text, pages: 1 });
+        if (this.#isChecked) warn(new Error(text));
+      }
+    }
   }
 
   /** Says what the policies of a page refuse and no header can allow. */
@@ -162,7 +187,7 @@ class Pages implements PageMaker {
     const policy = csp?.policy ?? '';
     for (const { kind, name, line } of attributes) {
       if (refusesAttributes(policy, kind))
-        yield `the Content-Security-Policy refuses the attribute ${name} in line ${line}; move its code to a ${kind === 'script' ? 'script' : 'style sheet'}`;
+        yield `the Content-Security-Policy of ${this.#files.pathOf('/')} refuses the attribute ${name} in line ${line}; move its code to a ${kind === 'script' ? 'script' : 'style sheet'}`;
     }
     if (!integrity) return;
     const base = this.#baseOf(filePath, parsed);
@@ -177,7 +202,7 @@ class Pages implements PageMaker {
     }
   }
 
-  /** Reports the problems of all pages once, before a client meets them. */
+  /** Finds the problems of all pages before a client meets them. */
   async #checkAll(): Promise<void> {
     let checked = 0;
     for await (const { path: filePath } of walkFiles(this.#files, this.#static)) {
@@ -186,6 +211,12 @@ class Pages implements PageMaker {
       const bytes = await this.#read(filePath).catch(() => undefined);
       if (bytes !== undefined) await this.#parse(filePath, bytes.toString('utf8'), bytes).catch(warn);
     }
+  }
+
+  #reportAll(): void {
+    this.#isChecked = true;
+    for (const { text, pages } of this.#problems.values())
+      warn(new Error(pages === 1 ? text : `${text} (${pages} pages have this problem)`));
   }
 
   async #read(filePath: string): Promise<Buffer | undefined> {
@@ -378,7 +409,8 @@ class Additions implements PageAdditions {
     const sources = { scripts: source, external: [], styles: source };
     this.extendPolicies(res, sources);
     const headers: Headers = { 'Cache-Control': 'no-store' };
-    const all = this.headersWith(this.#pages.headersFor(sources), metadata.added, sources);
+    const added = withoutLifetime(metadata.added ?? []);
+    const all = this.headersWith(this.#pages.headersFor(sources), added, sources);
     const own = ['Content-Type', metadata.type, ...all];
     for (let i = 0; i < own.length; i += 2) {
       if (!res.hasHeader(own[i] as string)) headers[own[i] as string] = own[i + 1] as string;

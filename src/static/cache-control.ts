@@ -10,23 +10,32 @@ import { isFunction, isString } from '../options/values.ts';
 
 /** A word, a number or a size such as `1200x630`. */
 const WORD = '(?:[A-Z]?[a-z]*\\d*|[A-Z]+\\d*|\\d+x\\d+)';
+/** Eight characters of base64url that are not only words, numbers and sizes. */
+const HASH = `(?=[\\w-]{8}\\.)(?!(?:${WORD}[-_])*${WORD}\\.)[\\w-]{8}`;
 
 /** The files of each build tool that never change under their name, by their path below the root. */
 const HASHED_FILES: ReadonlyMap<unknown, RegExp> = new Map([
   ['astro', /^\/_astro\//],
   ['next', /^\/_next\/static\//],
-  // Eight characters of base64url that are not only words, numbers and sizes. VitePress has a dot before them.
-  ['vite', new RegExp(`^/assets/.*[-.](?=[\\w-]{8}\\.)(?!(?:${WORD}[-_])*${WORD}\\.)[\\w-]{8}\\.[\\w.]+$`)],
+  // VitePress has a dot before the hash.
+  ['vite', new RegExp(`^/assets/.*[-.]${HASH}\\.[\\w.]+$`)],
   // Hexadecimal digits, with a word such as `chunk` behind them, which is short: clients choose the paths.
   ['webpack', /[./-](?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,32}\.[\w.]{1,60}$/],
-  // Eight characters of base32. Folders of languages are above.
-  ['angular', /\/[^/]*-[A-Z2-7]{8}\.m?(?:js|css)(?:\.map)?$|\/media\/[^/]*-[A-Z2-7]{8}\.\w+$/],
+  // Eight characters of base32 from esbuild; the chunks of Rolldown are beside files of the application. Folders of languages are
+  // above.
+  [
+    'angular',
+    new RegExp(
+      `/[^/]*-[A-Z2-7]{8}\\.m?(?:js|css)(?:\\.map)?$|/media/[^/]*-[A-Z2-7]{8}\\.\\w+$|/(?:chunk|main|polyfills|styles|scripts)-${HASH}\\.(?:js|css)(?:\\.map)?$`,
+    ),
+  ],
 ]);
 
 /** The names that may have a hash, also one that looks like a word or a number, where `HASHED_FILES` leaves them out. */
 const POSSIBLE_HASHES: ReadonlyMap<unknown, RegExp> = new Map([
   ['vite', /^\/assets\/.*[-.][\w-]{8}\.[\w.]+$/],
   ['webpack', /[./-][0-9a-f]{8,32}\.[\w.]{1,60}$/],
+  ['angular', /\/[^/]*-[\w-]{8}\.(?:js|css)(?:\.map)?$/],
 ]);
 
 const PAGE = /\.x?html?$/i;

@@ -45,7 +45,7 @@ import {
 } from './request.ts';
 import { type StreamPlan, sendFile } from './respond.ts';
 import { assertPages, isPermissionError, RootDirectory } from './root.ts';
-import { addHeaders, Rules } from './rules.ts';
+import { addHeaders, hasRules, Rules } from './rules.ts';
 import type { SourceFiles } from './source.ts';
 import { existingFolders } from './tree.ts';
 import { selectVariant } from './variants.ts';
@@ -98,7 +98,7 @@ export function createHandler(
   const listings = settings.listing ? new Listings(files, settings, isDirectory) : undefined;
   const rules = settings.rules && new Rules(settings.rules, files, settings);
   const load: ServeContext['load'] = async (urlPath, { isPopular }) => {
-    if (rules?.hides(urlPath)) return notFound('a file with rules');
+    if (rules !== undefined && hasRules(urlPath)) return notFound('a file with rules');
     const result = await loadFile(files, urlPath, settings, { isPopular, compressor, pages, rules });
     return keep === undefined ? result : keep.afterLoad(urlPath, result, { isPopular, compressor, rules });
   };
@@ -441,7 +441,7 @@ function respondWithPage(request: CachedRequest, cause: NotServed): void {
   const isPage = kinds.length > 0 && isNavigation(request.req);
   const proceed = (folders: readonly string[]): void => {
     if (isFinished(request.res)) return;
-    const steps = isPage ? kinds.flatMap((kind) => pageSteps(kind, folders, settings)) : [];
+    const steps = isPage ? pageSteps(kinds, folders, settings) : [];
     if (!tryNext(request, steps)) passThrough(request, cause, settings);
   };
   if (!isPage || kinds.every((kind) => settings[kind] !== 'nearest')) proceed([]);
@@ -459,13 +459,22 @@ function pageKindsFor(urlPath: string, settings: StaticSettings): readonly PageK
   return kinds.filter((kind) => settings[kind] !== undefined && settings[kind] !== urlPath);
 }
 
-/** @param folders - those above the path, the nearest first */
-function pageSteps(kind: PageKind, folders: readonly string[], settings: StaticSettings): Step[] {
-  const [name, status] = kind === 'fallback' ? (['index.html', 200] as const) : (['404.html', 404] as const);
-  const page = settings[kind];
-  const paths =
-    page === 'nearest' ? folders.map((folder) => folder + name) : page === undefined ? [] : [page];
-  return paths.map((urlPath) => ({ urlPath, role: 'page', status }));
+/**
+ * The pages to try. With both from the nearest folder, the folder decides: one with a `404.html` has no application.
+ *
+ * @param folders - those above the path, the nearest first
+ */
+function pageSteps(kinds: readonly PageKind[], folders: readonly string[], settings: StaticSettings): Step[] {
+  const stepsOf = (kind: PageKind, among: readonly string[]): Step[] => {
+    const [name, status] =
+      kind === 'fallback' ? (['index.html', 200] as const) : (['404.html', 404] as const);
+    const page = settings[kind];
+    const paths = page === 'nearest' ? among.map((folder) => folder + name) : [page ?? []].flat();
+    return paths.map((urlPath) => ({ urlPath, role: 'page', status }));
+  };
+  if (kinds.length < 2 || kinds.some((kind) => settings[kind] !== 'nearest'))
+    return kinds.flatMap((kind) => stepsOf(kind, folders));
+  return folders.flatMap((folder) => [...stepsOf('notFound', [folder]), ...stepsOf('fallback', [folder])]);
 }
 
 /** Passes exceptions, for example of `setHeaders`, to the application's error handlers. */

@@ -206,9 +206,9 @@ const RULE_TEXTS: Rules<RuleTexts> = {
   headers: rule('', isString, 'lines as those of a file _headers'),
 };
 
-function resolveRuleOptions(given: StaticFilesOptions['rules']): true | RuleTexts | undefined {
+function resolveRuleOptions(given: StaticFilesOptions['rules']): RuleTexts | undefined {
   if (given === undefined || given === false) return undefined;
-  return given === true ? true : resolveOptions(RULES_SCOPE, given, RULE_TEXTS);
+  return resolveOptions(RULES_SCOPE, given === true ? {} : given, RULE_TEXTS);
 }
 
 /** Options that stay as they are. */
@@ -251,8 +251,8 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   readonly orderLanguages: (header: string) => readonly string[];
   readonly languageCookie: string | undefined;
   readonly keep: KeepSettings | undefined;
-  /** `true`: from the files of the directory. */
-  readonly rules: true | RuleTexts | undefined;
+  /** What is added to the files of the directory. */
+  readonly rules: RuleTexts | undefined;
   readonly cache: CacheSettings;
   /** Whether to refuse names that Windows maps to another file or to a device. */
   readonly rejectWindowsNames: boolean;

@@ -101,12 +101,13 @@ const SAFE_QUERY = /^\?[\x21-\x7e]*$/;
 
 /**
  * Redirects to the requested path with a slash; false if it has one already. The location is relative and consists of one
- * segment, so it cannot lead to another host, whatever the request line contains.
+ * segment, so it cannot lead to another host, whatever the request line contains. A browser must ask again: the folder may go.
  */
 export function redirectToSlash(request: Pick<RequestTriple, 'req' | 'res'>): boolean {
   const segment = segmentOf(requestedPath(request.req));
   if (/^\.{0,2}$/.test(segment)) return false;
-  sendStatus(request, 301, { Location: `./${encodeURIComponent(segment)}/${queryOf(request.req)}` });
+  const location = `./${encodeURIComponent(segment)}/${queryOf(request.req)}`;
+  sendStatus(request, 301, { Location: location, 'Cache-Control': 'no-cache' });
   return true;
 }
 

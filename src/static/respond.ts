@@ -9,7 +9,7 @@ import {
   type Validators,
 } from '../http/conditions.ts';
 import { parseAcceptEncoding } from '../http/negotiation.ts';
-import { addVary, endWithBody, isWriteReplaced } from '../http/reply.ts';
+import { addVary, endWithBody, isWriteReplaced, withoutLifetime } from '../http/reply.ts';
 import { formatValue } from '../options/rules.ts';
 import { isThenable } from '../options/values.ts';
 import type { LoadedFile } from './cache.ts';
@@ -200,7 +200,7 @@ function sendOtherStatus(
   const headers = bodyHeaders(metadata, metadata.size, metadata.type);
   if (metadata.vary !== undefined) headers.push('Vary', metadata.vary);
   headers.push('Cache-Control', 'no-cache', 'X-Content-Type-Options', 'nosniff');
-  if (metadata.added !== undefined) headers.push(...metadata.added);
+  if (metadata.added !== undefined) headers.push(...withoutLifetime(metadata.added));
   return sendAll(request, representation, { status: request.status, headers, preset });
 }
 

@@ -12,6 +12,9 @@ import { isRacilyClean } from './version.ts';
 const MAX_BYTES = 1 << 20;
 const KINDS = ['redirects', 'headers'] as const;
 
+/** Whether a path is that of a file with rules, which no request may read. Some file systems ignore case. */
+export const hasRules = (urlPath: string): boolean => /^\/_(?:redirects|headers)$/i.test(urlPath);
+
 /** What a rule says about a request. A `page` is sent in place of the file. */
 type RuleAction =
   | { readonly kind: 'redirect'; readonly status: number; readonly to: string; readonly hasQuery: boolean }
@@ -43,11 +46,11 @@ export interface AddedHeaders {
   isCurrent(): boolean;
 }
 
-/** The option `rules`: redirects, pages and headers by path, from files of the directory or from the option. */
+/** The option `rules`: redirects, pages and headers by path, from files of the directory and, behind them, from the option. */
 export class Rules {
   readonly #files: Files;
   readonly #settings: StaticSettings;
-  readonly #hasFiles: boolean;
+  readonly #given: { readonly redirects: readonly Redirect[]; readonly headers: readonly HeaderRule[] };
   readonly #texts = { redirects: '', headers: '' };
   #redirects: readonly Redirect[] = [];
   #headers: readonly HeaderRule[] = [];
@@ -59,25 +62,24 @@ export class Rules {
   /** Whether a rule holds for files that exist. */
   hasForced = false;
 
-  constructor(rules: true | RuleTexts, files: Files, settings: StaticSettings) {
+  constructor(rules: RuleTexts, files: Files, settings: StaticSettings) {
     this.#files = files;
     this.#settings = settings;
-    this.#hasFiles = rules === true;
-    if (rules === true) return;
-    for (const kind of KINDS)
-      this.#use(kind, rules[kind], (reason) => {
-        throw optionError(RULES_SCOPE, `option "rules.${kind}", ${reason}`);
-      });
-  }
-
-  /** Whether a path is that of a file with rules, which no request may read. */
-  hides(urlPath: string): boolean {
-    return this.#hasFiles && KINDS.some((kind) => urlPath === `/_${kind}`);
+    const given = <T>(kind: keyof RuleTexts, parse: (text: string) => T): T => {
+      try {
+        return parse(rules[kind]);
+      } catch (error) {
+        throw optionError(RULES_SCOPE, `option "rules.${kind}", ${messageOf(error)}`);
+      }
+    };
+    this.#given = { redirects: given('redirects', parseRedirects), headers: given('headers', parseHeaders) };
+    this.#use('redirects', '');
+    this.#use('headers', '');
   }
 
   /** Checks the files with rules, once for all requests of a turn of the event loop. A request waits for the promise. */
   refresh(): Promise<void> | undefined {
-    if (!this.#hasFiles || this.#isCheckedInTurn || performance.now() < this.#freshUntil) return this.#work;
+    if (this.#isCheckedInTurn || performance.now() < this.#freshUntil) return this.#work;
     this.#isCheckedInTurn = true;
     setImmediate(() => {
       this.#isCheckedInTurn = false;
@@ -113,19 +115,20 @@ export class Rules {
       }
       if (text === this.#texts[kind]) continue;
       this.#texts[kind] = text;
-      this.#use(kind, text, (reason) => warnOfError(`${path}: ${reason}`));
+      try {
+        this.#use(kind, text);
+      } catch (error) {
+        warnOfError(`${path}: ${messageOf(error)}`);
+      }
     }
     this.#versions = isCertain ? versions : undefined;
   }
 
-  /** @param onMistake - gets the line of a mistake; the rules stay as they were */
-  #use(kind: keyof RuleTexts, text: string, onMistake: (reason: string) => void): void {
-    try {
-      if (kind === 'headers') this.#headers = parseHeaders(text);
-      else this.#redirects = eachLine(text, parseRedirect);
-    } catch (error) {
-      onMistake(messageOf(error));
-    }
+  /** @throws SyntaxError for a mistake; the rules stay as they were */
+  #use(kind: keyof RuleTexts, text: string): void {
+    const { redirects, headers } = this.#given;
+    if (kind === 'headers') this.#headers = [...parseHeaders(text), ...headers];
+    else this.#redirects = [...parseRedirects(text), ...redirects];
     this.hasForced = this.#redirects.some(({ isForced }) => isForced);
   }
 
@@ -214,6 +217,8 @@ function eachLine<T>(text: string, parse: (line: string) => T | undefined): T[] 
     }
   });
 }
+
+const parseRedirects = (text: string): Redirect[] => eachLine(text, parseRedirect);
 
 function parseRedirect(line: string): Redirect | undefined {
   const [path, ...words] = line

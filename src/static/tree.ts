@@ -1,6 +1,7 @@
 import type { Files, FolderName } from './files.ts';
 import type { StaticSettings } from './options.ts';
 import { hasDotSegment, isServedName } from './path.ts';
+import { hasRules } from './rules.ts';
 import type { FileVersion } from './version.ts';
 
 /** A file or folder that requests can reach. */
@@ -20,7 +21,7 @@ export interface TreeEntry {
  */
 export const isReachable = (folder: string, name: string, settings: StaticSettings): boolean =>
   isServedName(name, settings) &&
-  !(settings.rules === true && /^\/_(?:redirects|headers)$/.test(folder + name)) &&
+  !(settings.rules !== undefined && hasRules(folder + name)) &&
   !/\p{Surrogate}/u.test(name) &&
   (settings.dotfiles === 'allow' || !hasDotSegment(folder + name));
 

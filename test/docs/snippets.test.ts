@@ -57,7 +57,19 @@ beforeAll(() => {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'usage.json'), 'no counts');
-  for (const name of ['public', 'dist', 'uploads', 'site', 'apps', 'previews', 'videos', 'data/uploads']) {
+  for (const name of [
+    'public',
+    'dist',
+    'uploads',
+    'site',
+    'apps',
+    'previews',
+    'videos',
+    'docs',
+    'guide',
+    'data/uploads',
+    'dist/app/browser',
+  ]) {
     mkdirSync(join(folder, name), { recursive: true });
     writeFileSync(join(folder, name, 'index.html'), '<!doctype html><title>Home</title>');
   }

@@ -1,5 +1,8 @@
 /** @tags once */
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { staticFiles } from '../../middleware/static.ts';
+import { until } from '../until.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
 // File names of real builds, with their sources, and names of other files that a pattern could take wrongly.
@@ -30,7 +33,7 @@ const BUILDS: Readonly<
     ],
     other: ['index.html', '404.html', 'index.txt', '__next._tree.txt', 'images/logo.jpeg'],
   },
-  // Angular 22.2.7, with a folder of one language and a worker beside it
+  // Angular 22.2.7, with a folder of one language and a worker beside it; esbuild, and Rolldown for lazy chunks
   angular: {
     hashed: [
       'chunk-ATKYG45J.js',
@@ -40,8 +43,21 @@ const BUILDS: Readonly<
       'media/dot-O3ZCGUIL.png',
       'about.component-2PJOS5PM.js',
       'de/main-3WP5KDHR.js',
+      'chunk-Bmh9G0HW.js',
+      'chunk-D_x-3fQ1.js',
+      'chunk-Bmh9G0HW.js.map',
+      'de/chunk-CKy92lLp.js',
     ],
-    other: ['index.html', 'favicon.ico', 'logo-NEGATIVE.svg', 'ngsw-worker.js'],
+    other: [
+      'index.html',
+      'favicon.ico',
+      'logo-NEGATIVE.svg',
+      'ngsw-worker.js',
+      'styles-overview.css',
+      'scripts-20240115.js',
+      'lib-jQuery37.js',
+      `x/chunk-${'A1-'.repeat(60)}!`,
+    ],
   },
   // https://huggingface.co/spaces/AZLABS/Drive/blob/main/build/asset-manifest.json
   webpack: {
@@ -98,6 +114,21 @@ it.each(Object.keys(BUILDS))(
     }
   },
 );
+
+it('with keep, a lazy chunk of Angular outlives its build', async () => {
+  const root = makeFolder({ 'main-65UHG6ZU.js': 'main', 'chunk-Bmh9G0HW.js': 'lazy' });
+  const keep = { directory: makeFolder({}) };
+  const port = await listen(bare(staticFiles(root, { cacheControl: 'angular', keep })));
+  const { headers } = await get(port, '/chunk-Bmh9G0HW.js');
+  await until(() => readdirSync(keep.directory).includes('chunk-Bmh9G0HW.js'));
+  rmSync(join(root, 'chunk-Bmh9G0HW.js'));
+  const later = await get(port, '/chunk-Bmh9G0HW.js');
+  expect([later.text, later.headers.etag]).toEqual(['lazy', headers.etag]);
+  expect(await get(port, '/chunk-D_x-3fQ1.js')).toMatchObject({
+    status: 404,
+    headers: { 'cache-control': 'no-store' },
+  });
+});
 
 it('staticFiles accepts a build tool with keep', () => {
   const keep = { directory: makeFolder({}) };

@@ -99,10 +99,34 @@ describe("notFound: 'nearest'", () => {
     expect(response.headers).toMatchObject({ 'cache-control': 'no-cache' });
   });
 
-  it('with both options routes get the application, and missing assets the page for 404', async () => {
-    const port = await listen(bare(staticFiles(site(), { fallback: 'nearest', notFound: 'nearest' })));
+  it.each([
+    ['/x', 404, 'root 404'],
+    ['/shop/x', 200, '<base href="/shop/">shop'],
+    ['/shop/x.js', 404, 'root 404'],
+    ['/shop/assets/x', 200, '<base href="/shop/">shop'],
+    ['/shop/admin/x', 404, 'admin 404'],
+    ['/shop/admin/x.js', 404, 'admin 404'],
+    ['/docs/x', 404, 'root 404'],
+  ])(
+    'with both options the nearest folder with a page decides: a navigation to %s gets %d %s',
+    async (path, status, text) => {
+      for (const dir of [site(), memoryFiles(FILES_OF_SITE)]) {
+        const port = await listen(
+          bare(staticFiles(dir, { fallback: 'nearest', notFound: 'nearest', cleanUrls: true })),
+        );
+        const response = await get(port, path, PAGE);
+        expect([response.status, response.text]).toEqual([status, text]);
+      }
+    },
+  );
+
+  it('with both options a folder becomes an application when its page for 404 is removed', async () => {
+    const root = site();
+    const port = await listen(bare(staticFiles(root, { fallback: 'nearest', notFound: 'nearest' })));
+    expect((await get(port, '/shop/admin/x', PAGE)).text).toBe('admin 404');
+    rmSync(join(root, 'shop/admin/404.html'));
     expect((await get(port, '/shop/admin/x', PAGE)).text).toBe('admin');
-    expect((await get(port, '/shop/admin/x.js', PAGE)).text).toBe('admin 404');
+    expect((await get(port, '/shop/admin/x.js', PAGE)).text).toBe('root 404');
   });
 
   it('routes without an application get the page for 404', async () => {

@@ -8,6 +8,7 @@ import helmet from 'helmet';
 import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import type { StaticFilesOptions } from '../../types/static.ts';
+import { until } from '../until.ts';
 import { bare, get, listen, makeFolder, put } from './fixture.ts';
 
 const sha256 = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
@@ -312,6 +313,27 @@ describe('pages.csp', () => {
     emit.mockRestore();
     expect(warnings.join('\n')).toMatch(/\/deep\/page\.html: .*onclick.* in line 2/);
     expect(warnings.join('\n')).toMatch(/\/deep\/page\.html: .*style.* in line 2/);
+  });
+
+  it('staticFiles reports what many pages have once, with the folder of the site and the number of pages', async () => {
+    const warnings: string[] = [];
+    const emit = jest
+      .spyOn(process, 'emitWarning')
+      .mockImplementation((text) => void warnings.push(String(text)));
+    const page = '<p style="color:red">\n<p style="color:blue">';
+    const files = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`www/${i}/index.html`, page]));
+    const { root, port } = await site({ pages: { csp: true } }, files);
+    await until(() => warnings.length > 0);
+    put(join(root, '3/index.html'), `${page}<p style="color:green">`);
+    await get(port, '/3/');
+    put(join(root, '4/index.html'), '<p onclick="go()">');
+    await get(port, '/4/');
+    await until(() => warnings.length > 1);
+    emit.mockRestore();
+    expect(warnings).toHaveLength(2);
+    expect(warnings[0]).toContain(`the Content-Security-Policy of ${root}/ refuses`);
+    expect(warnings[0]).toMatch(/index\.html: .* style in line 1; .*\(30 pages have this problem\)/);
+    expect(warnings[1]).toMatch(/\/4\/index\.html: .* onclick in line 1/);
   });
 });
 

@@ -2,6 +2,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync } from 'node:zlib';
+import express from 'express';
 import { staticFiles } from '../../middleware/static.ts';
 import { bare, get, listen, makeFolder, put } from './fixture.ts';
 
@@ -50,6 +51,16 @@ describe('cleanUrls', () => {
     ['/app', 404],
   ])('staticFiles responds to %s with cleanUrls: %i', async (path, status) => {
     expect((await get(port, path)).status).toBe(status);
+  });
+
+  it('a browser asks again for a redirect to a folder, which may be a page later', async () => {
+    expect((await get(port, '/docs')).headers['cache-control']).toBe('no-cache');
+    const mounted = await listen(express().use('/site', staticFiles(root, { html: true })));
+    for (const path of ['/site', '/site/docs'])
+      expect(await get(mounted, path)).toMatchObject({
+        status: 301,
+        headers: { 'cache-control': 'no-cache' },
+      });
   });
 
   it('staticFiles detects a page that is created next to a directory, and one that is deleted', async () => {

@@ -73,6 +73,18 @@ describe('redirects of the option rules', () => {
     expect(await target(mounted, path, '/docs/v1')).toEqual([status, below]);
   });
 
+  it('a middleware at / redirects from one mount to another', async () => {
+    const rules = { redirects: '/docs/start/*  /guide/:splat  301' };
+    const app = express()
+      .use(staticFiles(makeFolder(FILES), { html: true, rules }))
+      .use('/docs', staticFiles(makeFolder({ '404.html': 'lost' }), { html: true, notFound: '404.html' }))
+      .use('/guide', staticFiles(makeFolder({ 'a/index.html': 'a' }), true));
+    const port = await listen(app);
+    expect(await target(port, '/docs/start/a/?b')).toEqual([301, '/guide/a/?b']);
+    expect((await get(port, '/guide/a/')).text).toBe('a');
+    expect((await get(port, '/docs/other', PAGE)).text).toBe('lost');
+  });
+
   it('a file wins over a rule without !, and a rule that leads to its own path is left out', async () => {
     const port = await serve({ redirects: `${REDIRECTS}\n/new.html /old 301!\n` });
     expect((await get(port, '/app.js')).text).toBe('app');
@@ -153,6 +165,23 @@ describe('headers of the option rules', () => {
     expect(lost.headers).toMatchObject({ 'cache-control': 'no-cache', 'x-frame-options': 'DENY' });
   });
 
+  it.each([{}, { pages: { csp: { nonce: true } } }])(
+    'the lifetime of a rule holds for no page for 404, and for no page with a nonce: %j',
+    async (options) => {
+      const names = ['cdn-cache-control', 'cloudflare-cdn-cache-control', 'surrogate-control', 'expires'];
+      const headers = `/*\n  X-A: 1\n${names.map((name) => `  ${name}: max-age=300\n`).join('')}`;
+      const port = await serve({ headers }, { notFound: '404.html', ...options });
+      const lost = await get(port, '/missing', PAGE);
+      expect([lost.status, lost.headers['x-a']]).toEqual([404, '1']);
+      const home = await get(port, '/');
+      expect([home.status, home.headers['x-a']]).toEqual([200, '1']);
+      for (const name of names) {
+        expect(lost.headers[name]).toBeUndefined();
+        expect(home.headers[name]).toBe('pages' in options ? undefined : 'max-age=300');
+      }
+    },
+  );
+
   it('headers that earlier middleware has set are kept', async () => {
     const files = staticFiles(makeFolder(FILES), { rules: { headers: HEADERS } });
     const port = await listen((req, res) => {
@@ -175,6 +204,49 @@ describe('headers of the option rules', () => {
       expect(headers['x-a']).toBe('b');
     },
   );
+});
+
+describe('rules in the option beside files', () => {
+  const FILES_WITH_RULES = {
+    'app.js': 'app',
+    _redirects: '/a /file 302\n/b /file 302',
+    _headers: '/*\n  X-A: file\n  X-B: file',
+  };
+  const RULES = {
+    redirects: '/a /option 302\n/c /option 302\n/app.js /option 302!',
+    headers: '/*\n  X-B: option',
+  };
+
+  it.each([RULES, { redirects: RULES.redirects }, { headers: RULES.headers }, {}])(
+    'the files of the directory cannot be requested with the rules %j',
+    async (rules) => {
+      const dir = makeFolder(FILES_WITH_RULES);
+      for (const files of [dir, memoryFiles(FILES_WITH_RULES)]) {
+        const port = await listen(bare(staticFiles(files, { html: true, listing: true, rules })));
+        for (const path of ['/_headers', '/_redirects', '/%5fheaders', '/_redirects/'])
+          expect((await get(port, path)).status).toBe(404);
+        expect((await get(port, '/')).text).not.toContain('_headers');
+      }
+    },
+  );
+
+  it('the lines of the files come first, and those of the option stay when a file changes', async () => {
+    const dir = makeFolder(FILES_WITH_RULES);
+    const port = await listen(bare(staticFiles(dir, { rules: RULES })));
+    expect(await target(port, '/a')).toEqual([302, '/file']);
+    expect(await target(port, '/b')).toEqual([302, '/file']);
+    expect(await target(port, '/c')).toEqual([302, '/option']);
+    expect(await target(port, '/app.js')).toEqual([302, '/option']);
+    put(join(dir, '_redirects'), '/b /newer 302');
+    put(join(dir, 'other.js'), 'other');
+    expect(await target(port, '/a')).toEqual([302, '/option']);
+    expect(await target(port, '/b')).toEqual([302, '/newer']);
+    expect(await target(port, '/app.js')).toEqual([302, '/option']);
+    expect((await get(port, '/other.js')).headers).toMatchObject({ 'x-a': 'file', 'x-b': 'file, option' });
+    rmSync(join(dir, '_headers'));
+    const { headers } = await get(port, '/other.js');
+    expect([headers['x-a'], headers['x-b']]).toEqual([undefined, 'option']);
+  });
 });
 
 describe('rules: true', () => {

@@ -148,6 +148,10 @@ function pageFor(site: Site, path: string, { fallback, notFound }: Setup): Expec
       : option === 'nearest'
         ? folders.map((folder) => folder + name)
         : [`/${option}`];
+  const isByFolder = fallback === 'nearest' && notFound === 'nearest' && !isAsset(path);
+  for (const folder of isByFolder ? folders : [])
+    for (const [name, status] of [['404.html', 404] as const, ['index.html', 200] as const])
+      if (site.has(folder + name)) return { kind: 'file', path: folder + name, status, url: path };
   const first = isAsset(path) ? undefined : pages(fallback, 'index.html').find((each) => site.has(each));
   if (first !== undefined) return { kind: 'file', path: first, status: 200, url: path };
   const second = pages(notFound, '404.html').find((each) => site.has(each));
