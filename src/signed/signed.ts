@@ -16,7 +16,7 @@ import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { secretsOf } from '../options/secrets.ts';
 import { isString } from '../options/values.ts';
 import { parseRequestPath, requestedPath } from '../static/path.ts';
-import { removeFileHeaders } from '../static/request.ts';
+import { type LifetimeHeaders, removeFileHeaders } from '../static/request.ts';
 
 // The signature covers the method, the time of the expiry, the address, and the decoded path that the client asks for: every
 // percent-encoding of a path is the same path, and the same path below another mount is another one.
@@ -132,14 +132,19 @@ function addressOf(req: IncomingMessage & { readonly ip?: unknown }): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '');
 }
 
+const OF_SHARED_CACHES = ['CDN-Cache-Control', 'Cloudflare-CDN-Cache-Control', 'Surrogate-Control'];
+
 /** Lets no cache keep a file longer than its link is valid, and none keep it for others. */
 export function limitLifetime(
   req: ConnectRequest,
   res: ServerResponse,
-  cacheControl: string | undefined,
+  { cacheControl, added = [] }: LifetimeHeaders,
 ): void {
   const value = String(res.getHeader('Cache-Control') ?? cacheControl ?? 'max-age=0');
-  for (const name of ['Expires', 'CDN-Cache-Control', 'Surrogate-Control']) res.removeHeader(name);
+  for (const name of ['Expires', ...OF_SHARED_CACHES]) res.removeHeader(name);
+  // What a rule adds to the file stays out if the response has the header.
+  for (const name of OF_SHARED_CACHES)
+    if (added.some((text) => text.toLowerCase() === name.toLowerCase())) res.setHeader(name, 'no-store');
   if (/\bno-(?:store|cache)\b/i.test(value)) return;
   const given = Number(/\bmax-age="?(\d+)/i.exec(value)?.[1] ?? 0);
   const left = Math.max(0, Number(linkOf(req).expires) - seconds());

@@ -22,6 +22,12 @@ export interface RequestTriple {
   readonly next: NextFunction;
 }
 
+/** What a file has about its lifetime: its `Cache-Control`, and names and values that rules add. */
+export interface LifetimeHeaders {
+  readonly cacheControl: string | undefined;
+  readonly added?: readonly string[] | undefined;
+}
+
 /** A request for a file, as the steps of its response see it. */
 export interface FileRequest extends RequestTriple {
   /** What the cache knows about the URL path, or about the fallback page. */
@@ -30,7 +36,7 @@ export interface FileRequest extends RequestTriple {
     readonly settings: StaticSettings;
     /** Called before the headers of a file are set whose lifetime the request limits. */
     readonly limitLifetime?:
-      | ((req: ConnectRequest, res: ServerResponse, cacheControl: string | undefined) => void)
+      | ((req: ConnectRequest, res: ServerResponse, file: LifetimeHeaders) => void)
       | undefined;
   };
   /** The status of the response: 404 for the page of the option `notFound`, or a status that other code has set. */

@@ -57,9 +57,9 @@ export function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | u
     const returned: unknown = setHeaders(res, file.uncompressed.path, file.stats);
     if (isThenable(returned)) returned.then(undefined, warnOfRejection);
   }
-  const { added, cacheControl } = file.uncompressed.metadata;
-  if (untrusted) removeUnsafeHeaders(res, added);
-  limitLifetime?.(req, res, cacheControl);
+  const { metadata } = file.uncompressed;
+  if (untrusted) removeUnsafeHeaders(res, metadata.added);
+  limitLifetime?.(req, res, metadata);
   if (file.page?.hasNonce === false) file.page.extendPolicies(res);
   // The page of the option `notFound`, rather than a status of other code.
   if (request.status === 404 && statusBefore === 200) removeFileHeaders(res);

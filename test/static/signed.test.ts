@@ -44,6 +44,16 @@ describe('the option signed', () => {
     expect((await fetch(url + link('/private/missing'))).status).toBe(404);
   });
 
+  it('no rule lets a shared cache keep a file with a link', async () => {
+    const rules = { headers: '/*\n  cdn-cache-control: max-age=300\n  Surrogate-Control: max-age=9' };
+    const { headers } = await fetch((await serve({ rules })) + link('/private/a.txt'));
+    expect(headers.get('cache-control')).toMatch(/^private, max-age=0/);
+    expect([headers.get('cdn-cache-control'), headers.get('surrogate-control')]).toEqual([
+      'no-store',
+      'no-store',
+    ]);
+  });
+
   it('a link is for one path below one mount, and a changed one is not signed', async () => {
     const url = await serve();
     const [, query] = link('/private/a.txt').split('?') as [string, string];
