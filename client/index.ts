@@ -50,7 +50,7 @@ const REMEMBERED = 1000;
  *
  * @param client - a client of graphql-ws or graphql-sse, whose own settings decide when it connects again
  * @example
- * const client = resumable(createClient({ url, retryAttempts: Infinity }), { refetch: loadState });
+ * const client = resumable(createClient({ url, retryAttempts: Infinity, retryWait }), { refetch: loadState });
  */
 export function resumable<Client extends ResumableClient>(
   client: Client,

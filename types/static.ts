@@ -227,7 +227,10 @@ export interface SignedOptions {
 
 /** What `signUrl` puts into a link. */
 export interface SignUrlOptions extends SignedOptions {
-  /** The time for which the link is valid, rounded up to seconds. */
+  /**
+   * The time for which the link is valid, rounded up to seconds. A link lives up to a tenth longer, so that those of one
+   * path and time are equal, and browsers keep the file.
+   */
   expiresIn: Duration;
   /**
    * The address of the client that may use the link, as `req.ip` of Express.

@@ -109,7 +109,7 @@ export function createRequestReader(
   }
 
   function parse(bytes: Buffer): RequestParams {
-    if (bytes.length > limits.bodyBytes) throw bodyTooLarge(limits.bodyBytes, 'limits.bodyBytes');
+    if (bytes.length > limits.bodyBytes) throw bodyTooLarge(limits.bodyBytes, byOption('limits.bodyBytes'));
     let text: string;
     try {
       text = decoder.decode(bytes);

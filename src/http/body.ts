@@ -3,7 +3,7 @@ import type { Readable, Transform } from 'node:stream';
 import { setImmediate } from 'node:timers';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { ConnectRequest } from '../../types/connect.ts';
-import { byOption, formatValue, type OptionScope } from '../options/rules.ts';
+import { byOption, formatValue } from '../options/rules.ts';
 import { HttpError } from './reply.ts';
 import { createDeadlines, type Deadlines } from './timers.ts';
 
@@ -160,19 +160,14 @@ function consumeEnd<T>(req: IncomingMessage, resolve: (value: T) => void, value:
   resolve(value);
 }
 
-/** Creates the error of a body above its limit, which an option may set. */
-export const bodyTooLarge = (
-  maxBytes: number,
-  option?: string,
-  scope?: Pick<OptionScope, 'within'>,
-): HttpError =>
-  new HttpError(
-    413,
-    `The request body is larger than ${maxBytes} bytes; send less${option === undefined ? '' : byOption(option, scope)}`,
-    { code: 'BODY_TOO_LARGE' },
-  );
+/** Creates the error of a body above its limit, which an option may set: the client sees it, or only the log. */
+export const bodyTooLarge = (maxBytes: number, shown = '', option = ''): HttpError =>
+  new HttpError(413, `The request body is larger than ${maxBytes} bytes; send less${shown}`, {
+    code: 'BODY_TOO_LARGE',
+    option,
+  });
 const tooLarge = ({ bodyBytes, areOptions }: BodyOptions): HttpError =>
-  bodyTooLarge(bodyBytes, areOptions ? 'limits.bodyBytes' : undefined);
+  bodyTooLarge(bodyBytes, areOptions ? byOption('limits.bodyBytes') : '');
 /** Creates the error of a body above its deadline. */
 export const timedOut = (): HttpError =>
   new HttpError(408, 'The request body did not arrive in time', { code: 'BODY_TIMEOUT' });

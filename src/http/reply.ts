@@ -32,18 +32,21 @@ export class HttpError extends Error {
   readonly headers: Headers;
   /** A stable code for programs, such as `BODY_TOO_LARGE`. */
   readonly code: string | undefined;
+  /** The end of the message in the log: the option that refuses what a visitor has sent. */
+  readonly option: string;
   readonly #isHttpError = true;
 
   constructor(
     status: number,
     message: string,
-    details: { headers?: Headers; code?: string; cause?: unknown } = {},
+    details: { headers?: Headers; code?: string; option?: string; cause?: unknown } = {},
   ) {
     super(message, details);
     this.name = errorName(status);
     this.status = status;
     this.headers = details.headers ?? {};
     this.code = details.code;
+    this.option = details.option ?? '';
   }
 
   /** Unlike `instanceof`, this never throws. A thrown value may be a revoked proxy. */

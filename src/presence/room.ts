@@ -5,7 +5,7 @@ import { delay, resolveOptions, wrongArgument } from '../options/rules.ts';
 import { PRESENCE_OPTIONS } from '../options/scopes.ts';
 import { getOrCreate, isObject, isString } from '../options/values.ts';
 import type { Source } from '../pubsub/cursor.ts';
-import { DerivedStream, map, openStream, positionsOf } from '../pubsub/derived.ts';
+import { DerivedStream, filter, map, openStream, positionsOf } from '../pubsub/derived.ts';
 import {
   accessOf,
   type Entry,
@@ -188,7 +188,9 @@ class Room<Data> implements Presence<Data> {
       place.watchers--;
       this.#forget(place);
     });
-    return map(events, (event) => changeOf(event) as PresenceChange<Data>);
+    const shown = map(events, (event) => changeOf(event) as PresenceChange<Data>);
+    // When the older tab of a member leaves, another process still shows the newer one.
+    return filter(shown, ({ joined, left }) => joined.length + left.length > 0);
   };
 
   readonly members: Presence<Data>['members'] = async (topic) => {

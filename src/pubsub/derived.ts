@@ -53,8 +53,9 @@ export function map<T, R>(
 
 /**
  * Returns the events of a stream without those that a newer one with the same key replaces within a time: prices, cursors
- * and other states of which only the newest one matters. The time begins with the first event that waits, and what waits
- * leaves in the order in which its newest events have arrived; also at the end of the stream, before its error.
+ * and other states of which only the newest one matters. The first event after a pause leaves at once. Those within the
+ * time after it wait, and leave in the order in which the newest ones have arrived; also at the end of the stream, before
+ * its error.
  *
  * @param time milliseconds, or a string such as '100ms'
  * @throws the errors of `key`, from `next()`; the stream has ended then.
@@ -78,8 +79,8 @@ export function latest<T>(
 
   const leave = (): void => {
     clearTimeout(timer);
-    timer = undefined;
     due = waiting.size;
+    timer = due === 0 || end !== undefined ? undefined : setTimeout(leave, wait);
     wake();
   };
   /** Reads also while the consumer does not: a slow client gets the newest events, and never too many. */
@@ -92,7 +93,7 @@ export function latest<T>(
           const name = key(result.value);
           waiting.delete(name);
           waiting.set(name, result);
-          timer ??= setTimeout(leave, wait);
+          if (timer === undefined) leave();
         }
       } catch (error) {
         end = () => {

@@ -73,7 +73,9 @@ export function signUrl(path: string, given: SignUrlOptions): string {
       "an object with expiresIn, such as { keys, expiresIn: '5m' }",
     );
   const [key] = keysOf(SCOPE, 'keys', options.keys);
-  const expires = String(seconds() + Math.ceil(options.expiresIn / 1000));
+  // Rounded up: browsers keep the file of a link only as long as the link is the same.
+  const step = Math.max(1, Math.floor(options.expiresIn / 10_000));
+  const expires = String(Math.ceil((Date.now() + options.expiresIn) / 1000 / step) * step);
   const signature = signatureOf(key as KeyObject, [options.method, expires, options.ip ?? '', parsed.path]);
   return `${url}?expires=${expires}&signature=${signature.toString('base64url')}`;
 }

@@ -205,16 +205,16 @@ function infoOf({ name, filename, mimetype, encoding }: FilePart): UploadedFileI
 }
 
 const notAccepted = (info: UploadedFileInfo, reason: string, scope: OptionScope): HttpError =>
-  new HttpError(415, `${describe(info)} ${reason}${byOption('accept', scope)}`, {
+  new HttpError(415, `${describe(info)} ${reason}`, {
     code: 'FILE_NOT_ACCEPTED',
+    option: byOption('accept', scope),
   });
 
 const fileTooLarge = (part: FilePart, maxFileBytes: number, scope: OptionScope): HttpError =>
-  new HttpError(
-    413,
-    `${describe(infoOf(part))} is larger than ${maxFileBytes} bytes; send a smaller one${byOption('maxFileBytes', scope)}`,
-    { code: 'FILE_TOO_LARGE' },
-  );
+  new HttpError(413, `${describe(infoOf(part))} is larger than ${maxFileBytes} bytes; send a smaller one`, {
+    code: 'FILE_TOO_LARGE',
+    option: byOption('maxFileBytes', scope),
+  });
 
 const failed = (what: string, info: UploadedFileInfo, cause: Error): Error =>
   new Error(`${what} of ${nameOf(info)} failed: ${cause.message}`, { cause });

@@ -332,9 +332,9 @@ function formError(
       });
     case 'LIMIT_FIELD_VALUE': {
       const name = formatValue(field);
-      const limit = `${maxFieldBytes} bytes${fieldOption}`;
-      return new HttpError(413, `Multipart field ${name} is larger than ${limit}`, {
+      return new HttpError(413, `Multipart field ${name} is larger than ${maxFieldBytes} bytes`, {
         code: 'FIELD_TOO_LARGE',
+        option: fieldOption,
       });
     }
     default:
@@ -346,13 +346,14 @@ export const malformedForm = (message: string): HttpError =>
   new HttpError(400, message, { code: 'BAD_MULTIPART' });
 
 const requestTooLarge = ({ maxRequestBytes, scope }: BodySettings): HttpError =>
-  bodyTooLarge(maxRequestBytes, 'maxRequestBytes', scope);
+  bodyTooLarge(maxRequestBytes, '', byOption('maxRequestBytes', scope));
 
 export const tooManyFiles = (maxFiles: number, scope: OptionScope, field?: string): HttpError => {
   const place = field === undefined ? '' : ` in the field ${formatValue(field)}`;
   const option = byOption(field === undefined ? 'maxFiles' : 'files', scope);
-  return new HttpError(413, `A request may have at most ${maxFiles} files${place}${option}`, {
+  return new HttpError(413, `A request may have at most ${maxFiles} files${place}`, {
     code: 'TOO_MANY_FILES',
+    option,
   });
 };
 

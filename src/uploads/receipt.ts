@@ -103,7 +103,7 @@ export class Receipt {
     const { req, res } = this.#exchange;
     const error = this.form.fail(toError(reason));
     if (error instanceof HttpError && error.cause !== undefined) this.#report(error.cause);
-    debug.uploads('%s', error.message);
+    debug.uploads('%s%s', error.message, HttpError.is(error) ? error.option : '');
     this.files.fail(error);
     drainRequest(req, res);
     this.#end(error);

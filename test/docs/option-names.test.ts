@@ -146,3 +146,23 @@ it('the check of options in sentences finds what does not exist', () => {
     "`incremental: { format: 'v0.2' }` and `limits.bodyByte` and `limits.bodyBytes` and `cache.pubsub`";
   expect(unknownPaths('x', text)).toEqual(['x: limits.bodyByte', 'x: cache.pubsub', 'x: incremental.format']);
 });
+
+/** The names of options that are not ours: morgan, node:http2 and NFS have them. */
+const FOREIGN = ['skip', 'maxSessionMemory', 'soft', 'timeo'];
+const known = new Set([...optionTypes.flatMap((name) => [...membersOf(name).keys()]), ...JOINED.flat()]);
+
+/** The names after the word "option", as in: the options `length` and `ttl`. */
+const unknownNames = (text: string): string[] =>
+  (text.match(/\boptions?\s+(?:\[?`\w+`(?:\]\([^)]*\))?,?\s*(?:(?:and|or)\s+)?)+/g) ?? [])
+    .flatMap((list) => list.match(/(?<=`)\w+(?=`)/g) ?? [])
+    .filter((name) => !known.has(name) && !FOREIGN.includes(name));
+
+it.each(guides)('every name after the word "option" in the text of %s exists', (page) => {
+  expect(unknownNames(read(page).replace(/^```[\s\S]*?^```/gm, ''))).toEqual([]);
+});
+
+it('the check of names after the word "option" finds what does not exist', () => {
+  const text =
+    'The options `length`, `ttl` and\n`age`, the option [`path`](a.md) or the option [`paths`](a.md)';
+  expect(unknownNames(text)).toEqual(['age', 'paths']);
+});

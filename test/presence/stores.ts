@@ -98,6 +98,21 @@ export function describePresence(
       ]);
     });
 
+    it('streams no change when the older tab of a member leaves', async () => {
+      const [here, there] = both();
+      const stream = here.changes('photo');
+      await here.members('photo');
+      const older = here.join('photo', { id: 'ada', data: { name: 'older' } });
+      await seen(there, 'photo', { ada: { name: 'older' } });
+      there.join('photo', { id: 'ada', data: { name: 'newer' } });
+      await seen(here, 'photo', { ada: { name: 'newer' } });
+      older.leave();
+      expect(byId(await here.members('photo'))).toEqual({ ada: { name: 'newer' } });
+      there.join('photo', { id: 'bob', data: { name: 'Bob' } });
+      const changes = await take(stream, 3);
+      expect(changes.map(({ joined }) => joined[0]?.data.name)).toEqual(['older', 'newer', 'Bob']);
+    });
+
     it('keeps a member for as long as a stream is open', async () => {
       const [here, there] = both();
       const changes = here.changes('photo');

@@ -28,19 +28,33 @@ async function all<T>(stream: AsyncIterable<T>): Promise<T[]> {
   return found;
 }
 
-it('latest sends the newest event of each key in order of arrival, and what waits at the end of the stream', async () => {
+it('latest sends the first event at once', async () => {
+  const events = open();
+  const stream = latest(events.subscribe('price'), '1h', nameOf);
+  const first = stream.next();
+  await events.publish('price', ['a', 1]);
+  expect((await first).value).toEqual(['a', 1]);
+  await stream.return();
+});
+
+it('latest then sends the newest event of each key in order of arrival, and what waits at the end of the stream', async () => {
   expect(await all(latest(prices('a', 'b', 'a', 'c', 'b'), '1h', nameOf))).toEqual([
+    ['a', 0],
     ['a', 2],
     ['c', 3],
     ['b', 4],
   ]);
-  expect(await all(latest(prices('a', 'b', 'c'), '1h'))).toEqual([['c', 2]]);
+  expect(await all(latest(prices('a', 'b', 'c'), '1h'))).toEqual([
+    ['a', 0],
+    ['c', 2],
+  ]);
   expect(await all(latest(prices(), 10, nameOf))).toEqual([]);
 });
 
 it('latest sends what waits before the error of the stream', async () => {
   const stream = latest(prices('a', 'b', 'a', 'error'), '1h', nameOf);
-  expect(await take(stream, 2)).toEqual([
+  expect(await take(stream, 3)).toEqual([
+    ['a', 0],
     ['b', 1],
     ['a', 2],
   ]);
@@ -79,15 +93,16 @@ it('latest keeps cursors: a client that continues gets the newest event of each 
   const events = open({ history: {} });
   const stream = latest(events.subscribe('price'), 1, nameOf);
   expect(stream.position).toBe(stream.startCursor);
-  const first = stream.next();
-  for (const [index, name] of ['a', 'b', 'a', 'c'].entries()) await events.publish('price', [name, index]);
-  const { value, cursor } = await first;
-  expect(value).toEqual(['b', 1]);
+  const names = ['first', 'a', 'b', 'a', 'c'];
+  for (const [index, name] of names.entries()) await events.publish('price', [name, index]);
+  expect((await stream.next()).value).toEqual(['first', 0]);
   expect(stream.position).toBe(stream.startCursor);
+  const { value, cursor } = await stream.next();
+  expect(value).toEqual(['b', 2]);
   const resumed = latest(events.subscribe('price', cursor === undefined ? {} : { after: cursor }), 1, nameOf);
   expect(await take(resumed, 2)).toEqual([
-    ['a', 2],
-    ['c', 3],
+    ['a', 3],
+    ['c', 4],
   ]);
   await stream.next();
   expect(stream.position).toBe(cursor);

@@ -380,6 +380,21 @@ describe('streaming', () => {
     },
   );
 
+  it('the log names the option that refuses a file, and the response does not', async () => {
+    const write = jest.spyOn(debug, 'log').mockImplementation(() => undefined);
+    debug.enable('espalier:uploads');
+    try {
+      const handler = graphqlHTTP(createSchema([]), { uploads: { maxFileBytes: 3 } });
+      await using server = await startServer(handler);
+      const { json } = await post(server.url, [...head, file('0', 'text')]);
+      expect(json.errors).toMatchObject([{ message: expect.stringMatching(/larger than 3 bytes; [^(]+$/) }]);
+      expect(write.mock.lastCall).toContain(' (option "uploads.maxFileBytes")');
+    } finally {
+      debug.disable();
+      write.mockRestore();
+    }
+  });
+
   it('streaming logs no abort when the response ends after the whole body has arrived', async () => {
     const lines: string[] = [];
     const write = jest
