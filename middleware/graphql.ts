@@ -13,6 +13,7 @@ import type {
   SchemaSource,
 } from '../types/graphql.ts';
 
+export { cacheTypeDefs, rateLimitTypeDefs } from '../src/execution/type-defs.ts';
 export { idempotentTypeDefs } from '../src/idempotency/directive.ts';
 export { Upload } from '../src/uploads/scalar.ts';
 export type * from '../types/auth.ts';

@@ -64,7 +64,7 @@ export interface CacheControlOptions {
   /**
    * Where responses list the tags of their result, for purges: in the header `Cache-Tag` (Cloudflare, Akamai; separated by
    * commas), `Surrogate-Key` (Fastly) or `xkey` (Varnish; both by spaces). `'extensions'`: in `extensions.apolloCacheTags`,
-   * for Apollo Router in front of a subgraph.
+   * which Apollo Router reads for the root fields of a subgraph.
    * @default false, nowhere
    */
   tags?: false | 'Cache-Tag' | 'Surrogate-Key' | 'xkey' | 'extensions' | undefined;

@@ -67,8 +67,8 @@ export type SchemaSource<Req = GraphQLRequest> =
  * A batch resolver, `extensions: { resolveMany }` of a field of an object type: called once for all objects (`parents`) of
  * an execution that reach the field in one turn of the event loop, which are usually all objects of a list. The same use
  * of the field in the document has the same `args` for all of them; `info` is that of the first object, and so is
- * `info.path`. Returns one value for each parent, in their order. An `Error` in place of a value is the error of that
- * parent's field; an exception, or an array of another length, is the error of all of them.
+ * `info.path`. Returns one value for each parent, in their order: null where there is none. An `Error` in place of a value
+ * is the error of that parent's field; an exception, or an array of another length, is the error of all of them.
  */
 export type ResolveMany<
   Parent = unknown,
@@ -80,7 +80,7 @@ export type ResolveMany<
   args: Args,
   context: Context,
   info: GraphQLResolveInfo,
-) => MaybePromise<readonly (MaybePromise<Value> | Error)[]>;
+) => MaybePromise<readonly (MaybePromise<Value | null | undefined> | Error)[]>;
 
 /**
  * The function that `resolveReferences` takes: loads all entities of a type that a router asks for in one `_entities`. Returns

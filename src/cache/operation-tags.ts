@@ -165,7 +165,8 @@ const formats = new WeakMap<object, readonly TagFormat[]>();
 function tagFormatsOf(element: SchemaElement): readonly TagFormat[] {
   return getOrCreate(formats, element, () => {
     const given = directivesOf(element, DIRECTIVE).flatMap((use) => (isObject(use) ? use['format'] : use));
-    return given.length === 0 ? NONE : given.map((format) => parseFormat(format, element.name));
+    // Libraries such as Pothos write a directive into both the SDL and the extensions of an element.
+    return given.length === 0 ? NONE : [...new Set(given)].map((format) => parseFormat(format, element.name));
   });
 }
 

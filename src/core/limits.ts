@@ -7,6 +7,7 @@ import {
   type GraphQLSchema,
   getIntrospectionQuery,
   type InlineFragmentNode,
+  introspectionTypes,
   isAbstractType,
   isEnumType,
   isInputObjectType,
@@ -45,6 +46,8 @@ export interface DocumentSize {
 
 /** Introspection queries usually have nine levels of `ofType`; some tools send fifteen. */
 const MAX_INTROSPECTION_DEPTH = 25;
+/** A fragment on one of them selects below `__schema` or `__type`, or validation refuses it. */
+const INTROSPECTION_TYPES: ReadonlySet<string> = new Set(introspectionTypes.map(({ name }) => name));
 /** An operation may have this many directives, or one for each of so many aliases. */
 const MIN_DIRECTIVES = 200;
 const ALIASES_PER_DIRECTIVE = 5;
@@ -77,7 +80,7 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
     introspection: MAX_INTROSPECTION_DEPTH,
     introspectionAliases: MAX_INTROSPECTION_ALIASES,
     selections: limits.fields * SELECTIONS_PER_FIELD,
-    nesting: Math.min(limits.depth * NESTING_PER_DEPTH, MAX_NESTING),
+    nesting: Math.min(Math.max(limits.depth, MAX_INTROSPECTION_DEPTH) * NESTING_PER_DEPTH, MAX_NESTING),
   };
   const meter = createMeter(document, max.nesting);
   const highest = emptySize();
@@ -91,7 +94,8 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
   }
   for (const definition of document.definitions) {
     if (definition.kind !== 'OperationDefinition' && definition.kind !== 'FragmentDefinition') continue;
-    const size = meter.sizeOf(definition.selectionSet, 1);
+    const isBelow = definition.kind === 'FragmentDefinition' && isOnIntrospection(definition);
+    const size = meter.sizeOf(definition.selectionSet, 1, isBelow);
     countDirectives(size, definition.directives, max.nesting);
     if (definition.kind === 'FragmentDefinition') size.rootFields = 0;
     else countVariables(size, definition.variableDefinitions, max.nesting);
@@ -120,24 +124,30 @@ const emptySize = (): DocumentSize => ({
   nesting: 0,
 });
 
+const isOnIntrospection = (definition: Pick<InlineFragmentNode, 'typeCondition'>): boolean =>
+  INTROSPECTION_TYPES.has(definition.typeCondition?.name.value ?? '');
+
 /** The size of a fragment that is being measured: a cycle of fragments ends here. */
 const OPEN: DocumentSize = emptySize();
 
-/** Creates the functions that measure the selection sets of one document; `level` bounds their recursion. */
+/**
+ * Creates the functions that measure the selection sets of one document; `level` bounds their recursion. `isBelow`: the
+ * selections are below `__schema` or `__type`.
+ */
 function createMeter(document: DocumentNode, maxNesting: number) {
   const definitions = fragmentsOf(document);
   const fragments = new Map<string, DocumentSize>();
   let isCyclic = false;
 
-  function sizeOf(set: SelectionSetNode, level: number): DocumentSize {
+  function sizeOf(set: SelectionSetNode, level: number, isBelow: boolean): DocumentSize {
     if (level > maxNesting) throw limitExceeded('nesting', maxNesting);
     const size = emptySize();
     for (const selection of set.selections) {
       size.selections += 1;
       countDirectives(size, selection.directives, maxNesting);
-      if (selection.kind === 'Field') countField(size, selection, level);
+      if (selection.kind === 'Field') countField(size, selection, level, isBelow);
       else {
-        const below = sizeOfFragment(selection, level);
+        const below = sizeOfFragment(selection, level, isBelow);
         add(size, below);
         // The fields of a fragment are fields of this level.
         size.rootFields += below.rootFields;
@@ -147,34 +157,44 @@ function createMeter(document: DocumentNode, maxNesting: number) {
     return size;
   }
 
-  function countField(size: DocumentSize, field: FieldNode, level: number): void {
+  function countField(size: DocumentSize, field: FieldNode, level: number, isBelow: boolean): void {
     size.fields += 1;
     size.rootFields += 1;
     if (field.alias !== undefined) size.aliases += 1;
     for (const argument of field.arguments ?? []) {
       size.nesting = Math.max(size.nesting, depthOfValue(argument.value, maxNesting));
     }
-    const below = field.selectionSet === undefined ? emptySize() : sizeOf(field.selectionSet, level + 1);
-    below.depth += 1;
     const name = field.name.value;
-    if (name === '__schema' || name === '__type') {
-      below.introspection = below.depth;
-      below.depth = 1;
+    const isRoot = name === '__schema' || name === '__type';
+    const set = field.selectionSet;
+    const below = set === undefined ? emptySize() : sizeOf(set, level + 1, isBelow || isRoot);
+    if (!isBelow) below.depth += 1;
+    if (isBelow || isRoot) below.introspection += 1;
+    if (isRoot) {
       below.introspectionAliases = below.aliases;
       if (name === '__schema' && field.alias !== undefined) below.introspectionAliases += 1;
     }
     add(size, below);
   }
 
-  function sizeOfFragment(selection: InlineFragmentNode | FragmentSpreadNode, level: number): DocumentSize {
-    if (selection.kind === 'InlineFragment') return sizeOf(selection.selectionSet, level + 1);
+  function sizeOfFragment(
+    selection: InlineFragmentNode | FragmentSpreadNode,
+    level: number,
+    isBelow: boolean,
+  ): DocumentSize {
+    if (selection.kind === 'InlineFragment') {
+      return sizeOf(selection.selectionSet, level + 1, isBelow || isOnIntrospection(selection));
+    }
     const name = selection.name.value;
     let size = fragments.get(name);
     isCyclic ||= size === OPEN;
     if (size === undefined) {
       fragments.set(name, OPEN);
       const definition = definitions.get(name);
-      size = definition === undefined ? emptySize() : sizeOf(definition.selectionSet, level + 1);
+      size =
+        definition === undefined
+          ? emptySize()
+          : sizeOf(definition.selectionSet, level + 1, isOnIntrospection(definition));
       countDirectives(size, definition?.directives, maxNesting);
       fragments.set(name, size);
     }

@@ -55,6 +55,14 @@ type Field = GraphQLField<unknown, unknown>;
 /** Types that a selection set compares one by one; with more, all fragments are added. */
 const MAX_COMPARISONS = 100_000;
 const NO_SIZES: SizedFields = new Map();
+/** The field of Apollo Federation has an item for each representation. */
+const ENTITIES_FIELD = '_entities';
+const ENTITIES_SIZE: ListSize = {
+  assumedSize: undefined,
+  slicingArguments: [['representations']],
+  sizedFields: [],
+  requireOneSlicingArgument: false,
+};
 
 /**
  * Compiles the cost of an operation by the IBM specification of `@cost` and `@listSize` to a formula of its
@@ -170,7 +178,11 @@ class CostCompiler {
     // Introspection and __typename have their own limits.
     if (definition === undefined) return 0;
     const type = getNamedType(definition.type);
-    const { weight, listSize } = fieldAnnotation(this.#schema, definition, parent);
+    const { weight, listSize = name === ENTITIES_FIELD ? ENTITIES_SIZE : undefined } = fieldAnnotation(
+      this.#schema,
+      definition,
+      parent,
+    );
     const expected = listSize && expectedSize(listSize, definition, node, this.#defaults);
     const below = expected !== undefined && listSize !== undefined && listSize.sizedFields.length > 0;
     const selections =

@@ -53,11 +53,11 @@ class SchemaLimits {
       for (const field of isCompositeType(type) && !isUnionType(type)
         ? Object.values(type.getFields())
         : []) {
-        const limits = directivesOf(field, 'rateLimit').map((given) =>
-          readLimit(`${type.name}.${field.name}`, field, given),
-        );
-        if (limits.length === 0) continue;
-        this.#own.set(field, limits);
+        const coordinate = `${type.name}.${field.name}`;
+        const uses = directivesOf(field, 'rateLimit').map((given) => readLimit(coordinate, field, given));
+        if (uses.length === 0) continue;
+        // Libraries such as Pothos write a directive into both the SDL and the extensions of a field.
+        this.#own.set(field, [...new Map(uses.map((limit) => [limit.name, limit])).values()]);
         this.#names.add(field.name);
       }
   }

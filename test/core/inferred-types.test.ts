@@ -1,6 +1,6 @@
 /** @tags once */
-import { buildSchema } from 'graphql';
-import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { buildSchema, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
+import { graphqlHTTP, type ResolveMany } from '../../middleware/graphql.ts';
 import { createServer } from '../../middleware/server.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 
@@ -10,6 +10,19 @@ const schema = buildSchema('type Query { hello: String }');
 type Exactly<T, Given> =
   (<X>() => X extends Given ? 1 : 2) extends <X>() => X extends T ? 1 : 2 ? Given : never;
 const is = <T>() => ({ as: <Given>(value: Exactly<T, Given>): Given => value });
+
+it('a batch resolver may return null, an error or a promise for each parent', async () => {
+  const author: ResolveMany<{ id: string }, { name: string }> = (parents) =>
+    parents.map(({ id }) =>
+      id === '' ? new Error('No id') : id === '1' ? Promise.resolve({ name: 'Ada' }) : null,
+    );
+  const query = new GraphQLObjectType({
+    name: 'Query',
+    fields: { author: { type: GraphQLString, extensions: { resolveMany: author } } },
+  });
+  const handler = graphqlHTTP(new GraphQLSchema({ query }), { rootValue: { id: '2' } });
+  expect(await handler.execute({ query: '{ author }' })).toEqual({ data: { author: null } });
+});
 
 it('functions of the options know what caller and context return, without a cast or an annotation', async () => {
   const seen: (string | undefined)[] = [];

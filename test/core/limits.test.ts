@@ -2,6 +2,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { buildSchema, getIntrospectionQuery } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { inject } from '../../middleware/testing.ts';
 import { type Running, run } from '../graphql/server.ts';
 
 const schema = buildSchema(`
@@ -160,6 +161,74 @@ describe('an ordinary document is accepted', () => {
     ['the introspection of every tool', getIntrospectionQuery({ descriptions: true })],
   ])('graphqlHTTP accepts an ordinary document: %s', async (_name, query) => {
     expect(await sendRequest({ query })).toMatchObject({ status: 200 });
+  });
+});
+
+describe('introspection has a depth of its own', () => {
+  const types = 'fragment T on __Type { kind name ofType { ...U } } fragment U on __Type { name }';
+  const ofTypes = (levels: number): string => nested(levels, 'ofType {', 'name');
+  const low = (query: string) =>
+    inject(graphqlHTTP(schema, { limits: { depth: 3 }, rootValue, onError: false }), { query });
+
+  it.each([
+    ['the standard query', getIntrospectionQuery({ inputValueDeprecation: true, oneOf: true })],
+    ['fields', `{ __schema { types { fields { type { ${ofTypes(9)} } } } } }`],
+    ['a named fragment', `{ __schema { types { fields { type { ...T } } } } } ${types}`],
+    [
+      'inline fragments',
+      '{ t: __type(name: "A") { ... on __Type { fields { ... { type { ofType { name } } } } } } }',
+    ],
+    [
+      'a fragment on Query',
+      `{ ...Q } fragment Q on Query { a { hello } __schema { types { ...T } } } ${types}`,
+    ],
+    [
+      'a fragment that is measured first',
+      `${types} query { __schema { queryType { fields { type { ...T } } } } }`,
+    ],
+  ])('a low limit of depth lets pass introspection by %s', async (_name, query) => {
+    expect(await low(query)).toMatchObject({ status: 200, data: {} });
+  });
+
+  const chain = times(30, (i) => `fragment t${i} on __Type { ofType { ...t${i + 1} } }`);
+  it.each([
+    ['fields', `{ __schema { types { ${ofTypes(30)} } } }`, 'LIMIT_INTROSPECTION'],
+    [
+      'fragments',
+      `{ __schema { types { ...t0 } } } ${chain} fragment t30 on __Type { name }`,
+      'LIMIT_INTROSPECTION',
+    ],
+    [
+      'a fragment that a chain continues',
+      `{ __schema { types { ${nested(20, 'ofType {', '...F')} } } } fragment F on __Type { ${ofTypes(6)} }`,
+      'LIMIT_INTROSPECTION',
+    ],
+    [
+      'aliases in a fragment',
+      `{ __schema { types { ...F } } } fragment F on __Type { ${times(11, (i) => `n${i}: name`)} }`,
+      'LIMIT_INTROSPECTION_ALIASES',
+    ],
+    ['a cycle', '{ __schema { types { ...F } } } fragment F on __Type { ofType { ...F } }', 'LIMIT_NESTING'],
+    ['fields beside it', '{ __schema { types { name } } a { a { a { hello } } } }', 'LIMIT_DEPTH'],
+    [
+      'an ordinary fragment',
+      `{ __schema { types { ...T } } ...F } ${types} fragment F on Query { a { a { a { hello } } } }`,
+      'LIMIT_DEPTH',
+    ],
+    [
+      'an ordinary fragment in it',
+      '{ __schema { types { ...F } } } fragment F on Query { a { a { a { hello } } } }',
+      'LIMIT_DEPTH',
+    ],
+    [
+      'a fragment on another type with underscores',
+      '{ a { ...F } } fragment F on __Other { a { a { a { hello } } } }',
+      'LIMIT_DEPTH',
+    ],
+  ])('it is refused where it hides depth: %s', async (_name, query, code) => {
+    const { data, errors } = await low(query);
+    expect(data).toBeUndefined();
+    expect(errors?.[0]?.extensions).toEqual({ code });
   });
 });
 

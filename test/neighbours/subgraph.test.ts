@@ -188,3 +188,33 @@ it("entities have the shortest lifetime of the hints of their references' types"
   expect(await lifetimeOf('User', 'Book', 'Plain')).toBe('public, max-age=30');
   expect(await lifetimeOf('User', 'Draft')).toBe('no-store');
 });
+
+it.each([
+  [
+    'representations',
+    'query ($of: [_Any!]!) { _entities(representations: $of) { ... on User { friend { id } } } }',
+  ],
+  [
+    'aliases',
+    'query ($of: [_Any!]!) { a: _entities(representations: $of) { ...F } } fragment F on User { friend { id } }',
+  ],
+])('entities cost as much as there are representations: %s', async (_name, query) => {
+  const priced = buildSubgraphSchema([
+    {
+      typeDefs: parse(`
+        extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key"])
+        type Query { hello: String }
+        type User @key(fields: "id") { id: ID! friend: User }
+      `),
+    },
+  ]) as GraphQLSchema;
+  const handler = graphqlHTTP(priced, { cost: { maxCost: 100 }, onError: false });
+  const ask = async (length: number) => {
+    const of = Array.from({ length }, (_, id) => ({ __typename: 'User', id: String(id) }));
+    const { headers, errors } = await inject(handler, { query, variables: { of } });
+    return [headers['graphql-cost'], errors?.[0]?.extensions?.['code']];
+  };
+  expect(await ask(1)).toEqual(['2;max=100', undefined]);
+  expect(await ask(50)).toEqual(['100;max=100', undefined]);
+  expect(await ask(3000)).toEqual(['6000;max=100', 'COST_LIMIT']);
+});

@@ -7,7 +7,7 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { mcp } from '../../middleware/mcp.ts';
 import { createServer } from '../../middleware/server.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import { subscribe } from '../../middleware/testing.ts';
+import { inject, subscribe } from '../../middleware/testing.ts';
 import { TIMES } from '../../src/rate-limit/buckets.ts';
 import type { Caller } from '../../types/caller.ts';
 import type { ContextSource } from '../../types/connect.ts';
@@ -307,6 +307,18 @@ describe('the directive @rateLimit of a schema', () => {
         message: expect.stringContaining(`the argument "${name}" of @rateLimit of "Query.a"`),
       }),
     );
+  });
+
+  it('counts once if both SDL and extensions have it, as libraries write it', async () => {
+    const both = schemaWith('@rateLimit(limit: 2, window: "1h")');
+    const field = both.getQueryType()?.getFields()['a'];
+    if (field === undefined) throw new Error('no field');
+    const args = { limit: 2, window: 3_600_000, by: 'CALLER' };
+    field.extensions = { directives: [{ name: 'rateLimit', args }], rateLimit: args };
+    const handler = graphqlHTTP(both, { clientLimits: true, onError: false });
+    const results = [];
+    for (let i = 0; i < 3; i++) results.push((await inject(handler, { query: '{ a }' })).errors?.length ?? 0);
+    expect(results).toEqual([0, 0, 1]);
   });
 
   it('leaves operations alone without the option', async () => {

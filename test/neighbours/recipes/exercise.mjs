@@ -196,6 +196,20 @@ await exercise('pothos', [
   { query: reports, variables: { first: 2 }, headers: { authorization: 'Bearer other' } },
   { query: reports, variables: { first: 1000 }, headers: secret },
 ]);
+const staff = { authorization: 'Bearer staff' };
+const authors = '_entities(representations: $these) { ... on Author { name email } }';
+const author = { __typename: 'Author', id: '1' };
+await exercise('a-pothos-subgraph', [
+  {
+    query: `query ($these: [_Any!]!) { ${authors} }`,
+    variables: { these: [author, { ...author, id: '7' }] },
+    headers: secret,
+  },
+  { query: '{ reviews(first: 5) { author { email } } }', headers: staff },
+  { query: '{ reviews(first: 5000) { text } }' },
+  { query: 'mutation { a: report(text: "") b: report(text: "") c: report(text: "") }', headers: secret },
+  { query: '{ _service { sdl } }' },
+]);
 await exercise('scopes', [{ query: '{ me }', headers: secret }, { query: '{ me }' }]);
 const list =
   'query ($first: Int, $after: String) { articles(first: $first, after: $after) { nodes { title } pageInfo { endCursor hasNextPage } } }';
