@@ -359,16 +359,17 @@ export function makeRequest(dice, { setup, folder, seen }) {
   put(0.6, 'accept-language', () => dice.pick(LANGUAGES));
   put(0.3, 'cookie', () => dice.pick(['lang=de', 'a=1; lang=en', 'lang=xx', 'lang=pt-BR; b=2']));
   const tags = seen.get(setup.mount + path) ?? [];
-  const tag = () =>
-    dice.pick([...tags, '"other"', '*', `"other", ${dice.pick(['', 'W/'])}${tags.at(-1) ?? '"b"'}`]);
-  const date = () => new Date((1e9 + dice.below(1e8)) * 1000).toUTCString();
+  const last = tags.at(-1) ?? '"b"';
+  const weak = `W/${last.replace(/^W\//, '')}`;
+  const tag = () => dice.pick([...tags, '"other"', '*', `"other", ${dice.pick([last, weak])}`]);
+  const dates = [...folder.site.files.values(), {}].map((file) => file.date);
+  const date = () => new Date((dice.pick(dates) ?? 1e9 + dice.below(1e8)) * 1000).toUTCString();
   put(0.25, 'if-none-match', tag);
-  put(0.1, 'if-modified-since', () => folder.dateOf?.(path) ?? date());
+  put(0.1, 'if-modified-since', date);
   put(0.06, 'if-match', tag);
   put(0.04, 'if-unmodified-since', date);
   put(0.25, 'range', () => dice.pick(RANGES));
-  if (headers.range)
-    put(0.3, 'if-range', () => dice.pick([...tags, '"other"', date(), `W/${tags.at(-1) ?? '"b"'}`]));
+  if (headers.range) put(0.3, 'if-range', () => dice.pick([...tags, '"other"', date(), weak]));
   const method = dice.chance(0.02) ? 'POST' : dice.chance(0.12) ? 'HEAD' : 'GET';
   return { method, path, query, headers };
 }
