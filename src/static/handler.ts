@@ -494,7 +494,7 @@ function respondWithFile(request: CachedRequest, file: LoadedFile): void {
     waitForEtag(request, file);
     return;
   }
-  if (request.role === 'page') addAskedHeaders(request);
+  if (request.entry !== request.asked) addAskedHeaders(request);
   let plan: StreamPlan | undefined;
   try {
     plan = sendFile(request, file);
@@ -526,11 +526,15 @@ function variantOf(
   return variant === undefined ? NO_STEPS : [{ urlPath: variant.path, role: 'variant' }, original];
 }
 
-/** The rules of the path that was asked for hold for the page in place of its file, before those of the page. */
-function addAskedHeaders({ req, res, context: { rules, settings } }: CachedRequest): void {
+/** The rules of the path that was asked for hold for the file in its place, before those of that file. */
+function addAskedHeaders({ req, res, role, context: { rules, settings } }: CachedRequest): void {
   if (rules === undefined) return;
   const asked = parseRequestPath(targetOf(req), settings);
-  if (asked.kind === 'path') addHeaders(res, rules.headersFor(asked.path));
+  if (asked.kind !== 'path') return;
+  const { headers, cacheControl, vary } = rules.headersFor(asked.path);
+  // A page in place of a missing file does not live as long as that file.
+  const isSame = role !== 'page' && cacheControl !== undefined;
+  addHeaders(res, isSame ? [...headers, 'cache-control', cacheControl] : headers, vary);
 }
 
 /** Makes a page again whose body was evicted: no file has its bytes. */

@@ -161,8 +161,8 @@ export class Rules {
   }
 }
 
-/** Adds the headers of the requested path to a page that is sent in its place. */
-export function addHeaders(res: ServerResponse, { headers, vary }: AddedHeaders): void {
+/** Adds the headers of the requested path to a file that is sent in its place. */
+export function addHeaders(res: ServerResponse, headers: readonly string[], vary: string | undefined): void {
   if (vary !== undefined) addVary(res, vary);
   for (let i = 0; i < headers.length; i += 2) {
     const [name = '', value = ''] = headers.slice(i, i + 2);

@@ -182,6 +182,38 @@ describe('headers of the option rules', () => {
     },
   );
 
+  it('a page in another language, and an image in another format, have the headers of the requested path', async () => {
+    const files = {
+      'private/a.html': 'a',
+      'de/private/a.html': 'a de',
+      'de/only.html': 'only',
+      'a.jpg': 'a',
+      'a.webp': 'b',
+    };
+    const headers =
+      '/private/*\n  X-One: 1\n  Cache-Control: no-store\n/only\n  X-Two: 2\n/a.jpg\n  X-Three: 3';
+    const variants = { language: ['en', 'de'], formats: ['webp' as const] };
+    const options = { cleanUrls: true, variants, rules: { headers } };
+    const port = await listen(bare(staticFiles(makeFolder(files), options)));
+    const german = { 'accept-language': 'de' };
+    const page = await get(port, '/private/a', german);
+    expect([page.text, page.headers['x-one'], page.headers['cache-control']]).toEqual([
+      'a de',
+      '1',
+      'no-store',
+    ]);
+    const again = await get(port, '/private/a', { ...german, 'if-none-match': String(page.headers.etag) });
+    expect([again.status, again.headers['cache-control']]).toEqual([304, 'no-store']);
+    expect((await get(port, '/only', german)).headers).toMatchObject({ 'x-two': '2' });
+    expect((await get(port, '/de/private/a')).headers).not.toHaveProperty('x-one');
+    const image = await get(port, '/a.jpg', { accept: 'image/webp' });
+    expect([image.text, image.headers['x-three'], image.headers['content-type']]).toEqual([
+      'b',
+      '3',
+      'image/webp',
+    ]);
+  });
+
   it('headers that earlier middleware has set are kept', async () => {
     const files = staticFiles(makeFolder(FILES), { rules: { headers: HEADERS } });
     const port = await listen((req, res) => {
