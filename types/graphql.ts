@@ -170,10 +170,10 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
    */
   clientLimits?: boolean | ClientLimitOptions | undefined;
   /**
-   * Executes a repeated mutation once: a repetition with the same key gets the stored result, on all transports. `true` needs
-   * the option `caller`. @default off
+   * Executes a repeated mutation once: a repetition with the same key gets the stored result, on all transports. Needs the
+   * option `caller`. @default off
    */
-  idempotency?: boolean | IdempotencyOptions<Source, Context> | undefined;
+  idempotency?: boolean | IdempotencyOptions | undefined;
   /**
    * Whether documents may select `__schema` and `__type`, or a function of the request or WebSocket. With `false`, and
    * unless `NODE_ENV` is `development` or `test`, no message contains "Did you mean …?", which reveals the schema.

@@ -106,6 +106,7 @@ const used = { ...store };
 graphqlHTTP(schema, { responseCache: { store: used } });
 const appWithServer = express();
 createServer(appWithServer);
+const caller = () => null;
 const KEY = 'k'.repeat(32);
 const graphiql = membersOf('graphiql');
 const documents = membersOf('documents');
@@ -366,9 +367,9 @@ const FAMILIES = {
     ...each(graphqlHTTP(schema, { responseCache: true }).invalidate, 7, [7], null, ['a', undefined]),
     ...api({ cost: 'on' }, { cost: 1000 }, { cost: { max: 5 } }, { cost: { maxCost: 0 } }),
     ...api({ cost: { maxCost: '500' } }),
-    ...api({ idempotency: true }, { idempotency: {} }, { idempotency: { user: () => null, redis: {} } }),
-    ...api({ idempotency: { user: () => null, store: 'redis://localhost' } }),
-    ...api({ idempotency: { user: () => null, required: ['helo'] } }),
+    ...api({ idempotency: true }, { idempotency: {} }, { caller, idempotency: { redis: {} } }),
+    ...api({ caller, idempotency: { store: 'redis://localhost' } }),
+    ...api({ caller, idempotency: { required: ['helo'] } }),
     ...api({ usage: true }, { usage: { file: '' } }, { usage: { redis: {} } }, { usage: { files: 'a' } }),
     ...api({ usage: { file: 'a', redis: 'redis://localhost' } }, { usage: { days: 0 } }),
     ...api({ budget: {} }, { budget: { limit: 1.5 } }, { budget: { limit: 1, redis: {} } }),

@@ -148,10 +148,10 @@ export async function assertIdempotency(redis: RedisSource): Promise<void> {
     type Query { one: Int } type Mutation { pay: Int }`);
   Object.assign(mutations.getMutationType()?.getFields()['pay'] ?? {}, { resolve: () => ++calls });
   const user = randomUUID();
-  const idempotency = { user: () => user, redis };
+  const options = { caller: () => ({ id: user }), idempotency: { redis } };
   const query = `mutation { pay @idempotent(key: "a") }`;
   for (let i = 0; i < 2; i++) {
-    const { data } = await inject(graphqlHTTP(mutations, { idempotency }), { query });
+    const { data } = await inject(graphqlHTTP(mutations, options), { query });
     expect(data).toEqual({ pay: 1 });
   }
 }
