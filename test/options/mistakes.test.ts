@@ -371,7 +371,7 @@ const FAMILIES = {
     ...api({ caller, idempotency: { store: 'redis://localhost' } }),
     ...api({ caller, idempotency: { required: ['helo'] } }),
     ...api({ usage: true }, { usage: { file: '' } }, { usage: { redis: {} } }, { usage: { files: 'a' } }),
-    ...api({ usage: { file: 'a', redis: 'redis://localhost' } }, { usage: { days: 0 } }),
+    ...api({ usage: { file: 'a', redis: 'redis://localhost' } }),
     ...api({ budget: {} }, { budget: { limit: 1.5 } }, { budget: { limit: 1, redis: {} } }),
     ...api({ clientLimits: 20 }, { clientLimits: { connections: 0 } }, { clientLimits: { perUser: 1 } }),
   ],

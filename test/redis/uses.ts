@@ -132,9 +132,10 @@ export async function assertBudget(redis: RedisSource): Promise<void> {
 /** Two processes add to the counts of a day. */
 export async function assertUsage(redis: RedisSource): Promise<void> {
   const name = randomUUID();
-  const create = () => graphqlHTTP(schema, { usage: { redis, client: () => name } });
+  const create = () => graphqlHTTP(schema, { usage: { redis } });
   const [here, there] = [create(), create()];
-  for (const handler of [here, there]) await inject(handler, { query: '{ one }' });
+  for (const handler of [here, there])
+    await inject(handler, { query: '{ one }', headers: { 'graphql-client-name': name } });
   await here.usage.flush();
   const { days } = await there.usage.report();
   const [clients] = Object.values(days);
