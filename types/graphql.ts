@@ -221,16 +221,6 @@ export interface ResponseStatus {
   readonly errors: readonly GraphQLError[];
 }
 
-/** The option `compress` of `graphqlHTTP`. */
-export interface GraphQLCompressOptions {
-  /**
-   * Whether responses to requests with cookies, or other credentials that browsers add themselves, are compressed too.
-   * Their length may tell other sites what they contain (BREACH). Results that a cache policy declares public always are.
-   * @default false
-   */
-  private?: boolean | undefined;
-}
-
 /**
  * Options of `graphqlHTTP`. `Req` is the request that functions declare, such as Express's. `Source` is that of
  * the functions that sockets call too.
@@ -284,8 +274,13 @@ export interface GraphQLOptions<
    * @default false
    */
   responseCache?: boolean | ResponseCacheOptions<Req, Context> | undefined;
-  /** Compresses results and streams for clients that accept a coding. @default false */
-  compress?: boolean | GraphQLCompressOptions | undefined;
+  /**
+   * Compresses results and streams for clients that accept a coding. `true` leaves out responses to requests with cookies, or
+   * other credentials that browsers add themselves, unless a cache policy declares them public: their length may tell other
+   * sites what they contain (BREACH). `'all'` compresses them too.
+   * @default false
+   */
+  compress?: boolean | 'all' | undefined;
   /**
    * Counts which clients use which fields, arguments, input fields and enum values.
    * @default off

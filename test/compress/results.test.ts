@@ -345,11 +345,11 @@ describe('results that are private by cookie', () => {
     expect(JSON.parse(plain.text).data.words).toBe(TEXT.repeat(100));
   });
 
-  it('are compressed with private: true, for other credentials, and for clients that are not browsers', async () => {
+  it('are compressed with the value "all", for other credentials, and for clients that are not browsers', async () => {
     const cookie = { ...headers, cookie: 'session=1' };
     const encodingOf = async (url: string, sent: Record<string, string>) =>
       (await post(url, WORDS, sent)).headers['content-encoding'];
-    expect(await encodingOf(await serve({ compress: { private: true } }), cookie)).toBe('gzip');
+    expect(await encodingOf(await serve({ compress: 'all' }), cookie)).toBe('gzip');
     const url = await serve();
     expect(await encodingOf(url, { ...headers, authorization: 'Bearer token' })).toBe('gzip');
     expect(await encodingOf(url, { 'accept-encoding': 'gzip, identity;q=0', cookie: 'a=b' })).toBe('gzip');

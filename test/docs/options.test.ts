@@ -50,7 +50,6 @@ const PAGES_OF_OWNERS: Record<string, string> = {
   CursorOptions: 'resume',
   DrainOptions: 'health',
   CompressOptions: 'static-compression',
-  GraphQLCompressOptions: 'compression',
   DocumentLimits: 'limits',
   GraphQLLimits: 'limits',
 };
