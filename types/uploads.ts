@@ -110,12 +110,8 @@ export interface ReceiveFilesOptions<Name extends string = string, Stored = unkn
    */
   files?: Readonly<Record<Name, number>> | undefined;
   /**
-   * Maximum number of text fields. More are refused with 413.
-   * @default 100
-   */
-  maxFields?: number | undefined;
-  /**
-   * Maximum size of the text of one field, in bytes. More is refused with 413.
+   * Maximum size of the text of one field, in bytes. All texts of a form, at most 1000, may have 16 times as much. More is
+   * refused with 413.
    * @default 65_536 (64 KiB)
    */
   maxFieldBytes?: ByteSize | undefined;

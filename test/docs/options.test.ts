@@ -90,7 +90,6 @@ const DEFAULTS: Record<string, object> = {
   caching: { ...resolveCacheControl(true) },
   ReceiveFilesOptions: {
     ...resolveFormOptions(undefined),
-    maxFields: 100,
     maxFieldBytes: 65_536,
     storage: 'spool',
   },

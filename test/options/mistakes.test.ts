@@ -254,7 +254,7 @@ const FAMILIES = {
     ...api({ validate: empty }, { parse: empty }, { responseCaching: true }),
   ],
   'the options of receiveFiles, files of users and signed links': [
-    ...each(receiveFiles, { files: 1 }, { files: { photo: '1' } }, { file: 1 }, { maxFields: -1 }),
+    ...each(receiveFiles, { files: 1 }, { files: { photo: '1' } }, { file: 1 }, { maxFields: 9 }),
     ...each(receiveFiles, { storage: 'disk' }),
     ...each(
       receiveFiles,
