@@ -295,7 +295,10 @@ describe('the storage of received files', () => {
       const [first] = receive.form(req).files['a'] ?? [];
       res.json([descriptorsIn(folder), first?.size, (await first?.bytes())?.length]);
     });
-    const { url } = await listen(app);
+    const onError: ErrorRequestHandler = ({ status, headers, code }, _req, res, _next) => {
+      res.status(status).set(headers).json({ error: { code } });
+    };
+    const { url } = await listen(app.use(onError));
     expect((await post(url, [file('a', Buffer.alloc(900_000))])).json).toEqual([0, 900_000, 900_000]);
     const full = await post(url, [file('a', Buffer.alloc(600_000)), file('b', Buffer.alloc(600_000))]);
     expect([full.status, full.headers['retry-after'], full.json.error.code]).toEqual([
