@@ -49,7 +49,6 @@ const PAGES_OF_OWNERS: Record<string, string> = {
   ClientLimitOptions: 'rate-limits',
   CursorOptions: 'resume',
   DrainOptions: 'health',
-  CompressOptions: 'static-compression',
   DocumentLimits: 'limits',
   GraphQLLimits: 'limits',
 };

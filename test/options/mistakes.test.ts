@@ -200,9 +200,7 @@ const FAMILIES = {
       { cacheControl: 'Vite' },
     ),
     ...files({ setHeaders: { 'x-a': 'b' } }, { setHeaders: null }),
-    ...files({ compress: 'gzip' }, { compress: { codings: ['brotli'] } }),
-    ...files({ compress: { maxBytes: -1 } }, { compress: { level: 4 } }),
-    ...files({ compress: { minBytes: 9 } }),
+    ...files({ compress: 'gzip' }, { compress: { level: 4 } }),
     // Options of express.static, sirv and other servers of files
     ...files(
       { maxage: '1d' },
