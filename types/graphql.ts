@@ -306,16 +306,6 @@ export interface GraphQLOptions<
 /** A method that `graphqlHTTP` supports. */
 export type MethodName = 'GET' | 'POST' | 'HEAD' | 'QUERY';
 
-/** Options of `replace`. */
-export interface ReplaceOptions {
-  /**
-   * The time for operations that still run with the earlier schema, such as subscriptions. Then their sockets are
-   * closed with 1012 and their event streams end, so that clients reconnect.
-   * @default 60000
-   */
-  readonly timeout?: Duration | undefined;
-}
-
 /** The middleware that `graphqlHTTP` returns. It serves WebSockets too. */
 export interface GraphQLHandler<Context = unknown, C extends Caller = Caller> extends CacheInvalidator {
   (req: IncomingMessage, res: ServerResponse, next?: NextFunction): void;
@@ -330,9 +320,11 @@ export interface GraphQLHandler<Context = unknown, C extends Caller = Caller> ex
   execute(request: ExecuteRequest<Context, C>): Promise<Executed>;
   /**
    * Uses another schema for new operations, as soon as the cached and trusted documents are prepared for it. If the schema is
-   * invalid, or if the handler was created with a function, it rejects and keeps the earlier one.
+   * invalid, or if the handler was created with a function, it rejects and keeps the earlier one. Subscriptions continue with
+   * the earlier schema for the option `timeout`, or a minute without a limit. Then their sockets are closed with 1012 and their
+   * event streams end, so that clients reconnect.
    */
-  replace(schema: GraphQLSchema, options?: ReplaceOptions): Promise<void>;
+  replace(schema: GraphQLSchema): Promise<void>;
   /** The counts of the option `usage`; without it there are none. */
   readonly usage: SchemaUsage;
 }
