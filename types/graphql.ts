@@ -403,14 +403,6 @@ export type DocumentSource =
   | ReadonlyMap<string, string>
   | FindDocument;
 
-/**
- * A store that several processes share. It gets one key per hash.
- */
-export interface PersistedQueryStore {
-  get(key: string): Promise<string | null | undefined>;
-  set(key: string, value: string, unit: 'PX', milliseconds: number): Promise<unknown>;
-}
-
 /** Options of automatic persisted queries. */
 export interface PersistedQueryOptions {
   /**
@@ -418,10 +410,8 @@ export interface PersistedQueryOptions {
    * @default none: the document cache of this process
    */
   redis?: RedisSource | undefined;
-  /** Another store that several processes share, in place of `redis`. @default none */
-  store?: PersistedQueryStore | undefined;
   /**
-   * How long the store keeps a query. Each registration restarts this time.
+   * How long Redis keeps a query. Each registration restarts this time.
    * @default 86_400_000 (a day)
    */
   ttl?: Duration | undefined;

@@ -117,6 +117,13 @@ needs('redis-server').describe('automatic persisted queries in Redis', () => {
     clients.push(client);
     return client;
   };
+  /** A client of ioredis with these commands. */
+  const stub = (get: () => unknown, set: () => unknown) => ({
+    status: 'ready',
+    duplicate: connect,
+    get,
+    set,
+  });
   const process = (apq: PersistedQueryOptions): Promise<Served> => serve({ documents: { apq } });
 
   beforeAll(async () => {
@@ -180,13 +187,13 @@ needs('redis-server').describe('automatic persisted queries in Redis', () => {
     expect(stored).toBe(late);
   });
 
-  it('graphqlHTTP does not wait for a store that never replies, and sends it few requests', async () => {
+  it('graphqlHTTP does not wait for a Redis that never replies, and sends it few requests', async () => {
     let calls = 0;
     const never = () => {
       calls += 1;
       return new Promise<never>(() => undefined);
     };
-    const { post, reports } = await process({ store: { get: never, set: never } });
+    const { post, reports } = await process({ redis: stub(never, never) });
     for (let index = 0; index < 50; index += 1) {
       expect((await post(reference(sha256(`{ a${index}: hello }`)))).body).toEqual(NOT_FOUND);
     }
@@ -195,15 +202,18 @@ needs('redis-server').describe('automatic persisted queries in Redis', () => {
     expect((await post({ query: HELLO, ...persisted })).body).toEqual(WORLD);
   });
 
-  it('graphqlHTTP survives a store that throws synchronously or returns other values', async () => {
+  it('graphqlHTTP survives a client that throws synchronously or returns other values', async () => {
     const throws = () => {
       throw new Error('a bug');
     };
-    const broken = await process({ store: { get: throws, set: throws } });
+    const broken = await process({ redis: stub(throws, throws) });
     expect((await broken.post(persisted)).body).toEqual(NOT_FOUND);
     expect((await broken.post({ query: HELLO, ...persisted })).body).toEqual(WORLD);
     const odd = await process({
-      store: { get: async () => 7 as unknown as string, set: async () => undefined },
+      redis: stub(
+        async () => 7,
+        async () => undefined,
+      ),
     });
     expect((await odd.post(persisted)).body).toEqual(NOT_FOUND);
   });
