@@ -406,15 +406,11 @@ export type DocumentSource =
 /** Options of automatic persisted queries. */
 export interface PersistedQueryOptions {
   /**
-   * The Redis that keeps the queries of all processes. If it fails or is slow, the query counts as not found.
+   * The Redis that keeps the queries of all processes, for a day after each registration. If it fails or is slow, the query
+   * counts as not found.
    * @default none: the document cache of this process
    */
   redis?: RedisSource | undefined;
-  /**
-   * How long Redis keeps a query. Each registration restarts this time.
-   * @default 86_400_000 (a day)
-   */
-  ttl?: Duration | undefined;
 }
 
 /** The option `documents` of `graphqlHTTP`: how documents are kept, and which of them clients request by id. */

@@ -4,7 +4,7 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import type { PreparedOperation, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
-import { duration, type Rules, resolveOptions } from '../options/rules.ts';
+import { type Rules, resolveOptions } from '../options/rules.ts';
 import { PERSISTED_QUERY_OPTIONS } from '../options/scopes.ts';
 import { isString, settle } from '../options/values.ts';
 import { BoundedStore } from '../redis/bounded.ts';
@@ -17,12 +17,10 @@ import { maxCharacters } from './limits.ts';
 /** The options of automatic persisted queries after checks. */
 export interface PersistedQuerySettings {
   readonly redis: RedisSource | undefined;
-  readonly ttl: number;
 }
 
 const apqRules: Rules<PersistedQuerySettings> = {
   redis: redisRule,
-  ttl: duration(24 * 60 * 60 * 1000),
 };
 
 /** @throws TypeError (code `ERR_OPTION`). */
@@ -36,7 +34,7 @@ export function createPersisted(
   bytes: number,
   { options, report }: CoreParts,
 ): PersistedQueries {
-  const store = apq.redis === undefined ? undefined : new SharedStore(apq.redis, apq.ttl, report);
+  const store = apq.redis === undefined ? undefined : new SharedStore(apq.redis, report);
   return new PersistedQueries(prepare, store, { bytes, characters: maxCharacters(options.limits) });
 }
 
@@ -131,18 +129,18 @@ export class PersistedQueries {
 }
 
 const PREFIX = 'espalier:apq:';
+/** Milliseconds after its last registration for which a query is kept. */
+const TTL = 24 * 60 * 60 * 1000;
 /** Milliseconds that a request waits for Redis. */
 const TIMEOUT = 200;
 
 /** The Redis of several processes, as a store that never fails: without Redis, every query is unknown. */
 class SharedStore {
-  readonly #ttl: number;
   readonly #redis: RedisCommands;
   readonly #bounded: BoundedStore;
 
-  constructor(redis: RedisSource, ttl: number, onError: (error: unknown) => void) {
+  constructor(redis: RedisSource, onError: (error: unknown) => void) {
     this.#redis = commandsOf(redis);
-    this.#ttl = ttl;
     this.#bounded = new BoundedStore({
       timeout: TIMEOUT,
       late: `no reply within ${TIMEOUT} ms`,
@@ -164,7 +162,7 @@ class SharedStore {
 
   /** Stores a query. Does not wait for Redis. */
   set(hash: string, query: string): void {
-    const args = [query, 'PX', this.#ttl];
+    const args = [query, 'PX', TTL];
     const set = () => this.#redis.send({ name: 'set', keys: [PREFIX + hash], args });
     void this.#bounded.use<unknown>(set, undefined);
   }

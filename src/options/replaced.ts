@@ -146,7 +146,7 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
   'graphqlHTTP.documents': {
     ...all('onlyPersisted allowOnly required', 'use documents.only'),
     ...all('store persistedQueries manifest getPersistedOperation', 'use documents.from'),
-    ttl: 'use documents: { apq: { ttl } }',
+    ttl: 'remove it: Redis keeps a query for a day after each registration',
   },
   'graphqlHTTP.responseCache': {
     ...all('session sessionId buildResponseCacheKey', 'use responseCache.key'),

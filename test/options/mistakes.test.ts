@@ -316,7 +316,7 @@ const FAMILIES = {
     ...graphiql({ subscriptions: false }, { subscriptionEndpoint: true }),
     ...api({ graphiql: { method: 'QUERY' }, methods: [Method.GET, Method.POST] }),
     ...documents('a.json', [], { apk: true }, { only: true }, { only: 'yes', from: {} }),
-    ...documents({ from: {}, only: true, apq: true }, { apq: { ttl: 0 } }, { apq: { redis: {} } }),
+    ...documents({ from: {}, only: true, apq: true }, { apq: { redis: {} } }),
     ...documents({ apq: { store: 'redis://localhost' } }),
     ...documents({ from: 7 }, { from: '/none/persisted.json' }, { from: join(folder, 'list.json') }),
     ...documents({ from: join(folder, 'a.graphql') }),
