@@ -233,11 +233,6 @@ export interface SignUrlOptions extends SignedOptions {
    * @default any client
    */
   ip?: string | undefined;
-  /**
-   * `'GET'` allows HEAD too, `'HEAD'` reads only the headers.
-   * @default 'GET'
-   */
-  method?: 'GET' | 'HEAD' | undefined;
 }
 
 /** Rules in the option instead of files. */

@@ -298,7 +298,6 @@ const FAMILIES = {
       { expiresIn: 'soon' },
       { expiresIn: undefined },
       { keys: undefined },
-      { method: 'POST' },
       { ip: 5 },
     ),
   ],
