@@ -88,14 +88,11 @@ export interface CacheInvalidator {
 
 /** Options of `redisStore`. */
 export interface RedisStoreOptions {
-  /** The Redis. A connection with the settings of a client is opened. */
-  redis: RedisSource;
   /**
-   * Prefix of every key. Handlers with different resolvers, and versions of an application whose responses
-   * differ, need different prefixes.
-   * @default 'espalier:cache:'
+   * The Redis. A connection with the settings of a client is opened. Handlers with different resolvers, and versions of an
+   * application whose responses differ, need a different `keyPrefix` of its URL or client.
    */
-  prefix?: string | undefined;
+  redis: RedisSource;
 }
 
 /** A store of responses in Redis, which several processes share. */

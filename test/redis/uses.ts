@@ -96,9 +96,8 @@ export async function assertEvents(client: RedisSource): Promise<void> {
 
 /** Stores an entry, and invalidates it by one of its tags. */
 export async function assertInvalidation(redis: RedisSource): Promise<void> {
-  const prefix = randomUUID();
   const [here, there] = [1, 2].map(() => {
-    const store = redisStore({ redis, prefix });
+    const store = redisStore({ redis });
     atEnd(() => store.close());
     return store;
   }) as [ReturnType<typeof redisStore>, ReturnType<typeof redisStore>];
