@@ -67,8 +67,6 @@ export interface ResponseCacheOptions<Req = object, Context = unknown> {
    * @default none for public results, and the id of the option `caller` for private ones
    */
   key?: Hook<[req: Req, context: Context], string | null | undefined> | undefined;
-  /** Returns tags for the response, in addition to those of the schema and of resolvers. @default none */
-  tags?: Hook<[req: Req, context: Context], readonly string[]> | undefined;
   /** The time for which an expired response is sent while a new one is created. @default 0 */
   staleWhileRevalidate?: Duration | undefined;
   /** The time for which an expired response is sent instead of unexpected errors. @default 0 */
