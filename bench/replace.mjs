@@ -36,12 +36,18 @@ async function serve() {
   };
   const documents = { from: { both: '{ a b }' } };
   const httpCache = { defaultMaxAge: 1 };
-  const handler = graphqlHTTP(schemaOf(0), { documents, httpCache, responseCache: true, usage: {} });
+  const handler = graphqlHTTP(schemaOf(0), {
+    timeout: 200,
+    documents,
+    httpCache,
+    responseCache: true,
+    usage: {},
+  });
   const server = createServer(handler);
   attachSubscriptions(server, handler, { path: '/' });
   process.on('disconnect', () => process.exit());
   process.on('message', async (version) => {
-    await handler.replace(schemaOf(version), { timeout: 200 });
+    await handler.replace(schemaOf(version));
     process.send({ version, rss: process.memoryUsage.rss() });
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));

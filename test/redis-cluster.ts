@@ -11,7 +11,7 @@ export interface RedisCluster {
   /** The masters, in the order of their slots, and then the replicas of the first one. */
   readonly nodes: readonly RedisServer[];
   /** Returns a client that is not connected yet. */
-  client(): Cluster;
+  client(options?: { readonly keyPrefix?: string }): Cluster;
   /** Returns a client of one node. */
   connectTo(node: RedisServer): Redis;
   stop(): Promise<void>;
@@ -70,9 +70,9 @@ export async function startCluster({ replicas = 0 } = {}): Promise<RedisCluster>
 
   return {
     nodes,
-    client() {
+    client(options) {
       const seeds = nodes.map(({ port }) => ({ host: '127.0.0.1', port }));
-      const client = new Cluster(seeds, { lazyConnect: true });
+      const client = new Cluster(seeds, { lazyConnect: true, ...options });
       client.on('error', () => undefined);
       clients.push(client);
       return client;

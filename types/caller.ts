@@ -7,7 +7,11 @@ export interface Caller {
   readonly id: string;
   /** What the caller may do, for the option `auth`. @default none */
   readonly scopes?: readonly string[] | ReadonlySet<string> | undefined;
-  /** The application that the caller uses, for the option `usage`. @default the name that the client sends */
+  /**
+   * The application that the caller uses, for the option `usage`.
+   * @default the headers `graphql-client-name` and `graphql-client-version`, or those of Apollo; over a WebSocket members of
+   * `connection_init` with these names take precedence
+   */
   readonly client?: string | UsageClient | undefined;
 }
 

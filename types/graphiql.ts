@@ -19,12 +19,6 @@ export interface GraphiQLOptions {
    * @default the endpoint
    */
   subscriptionEndpoint?: string | false | undefined;
-  /**
-   * Content-Security-Policy of the page (CSP 3). `true` is a strict policy. An object adds sources by
-   * directive (`{ 'img-src': 'https://images.example' }`). With `false` the application sets the header.
-   * @default true
-   */
-  csp?: boolean | Readonly<Record<string, string | readonly string[]>> | undefined;
 }
 
 /**

@@ -170,10 +170,10 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
    */
   clientLimits?: boolean | ClientLimitOptions | undefined;
   /**
-   * Executes a repeated mutation once: a repetition with the same key gets the stored result, on all transports. `true` needs
-   * the option `caller`. @default off
+   * Executes a repeated mutation once: a repetition with the same key gets the stored result, on all transports. Needs the
+   * option `caller`. @default off
    */
-  idempotency?: boolean | IdempotencyOptions<Source, Context> | undefined;
+  idempotency?: boolean | IdempotencyOptions | undefined;
   /**
    * Whether documents may select `__schema` and `__type`, or a function of the request or WebSocket. With `false`, and
    * unless `NODE_ENV` is `development` or `test`, no message contains "Did you mean …?", which reveals the schema.
@@ -219,16 +219,6 @@ export interface ResponseStatus {
   readonly kind: 'data' | 'partial' | 'refused';
   /** The errors before masking. */
   readonly errors: readonly GraphQLError[];
-}
-
-/** The option `compress` of `graphqlHTTP`. */
-export interface GraphQLCompressOptions {
-  /**
-   * Whether responses to requests with cookies, or other credentials that browsers add themselves, are compressed too.
-   * Their length may tell other sites what they contain (BREACH). Results that a cache policy declares public always are.
-   * @default false
-   */
-  private?: boolean | undefined;
 }
 
 /**
@@ -284,13 +274,18 @@ export interface GraphQLOptions<
    * @default false
    */
   responseCache?: boolean | ResponseCacheOptions<Req, Context> | undefined;
-  /** Compresses results and streams for clients that accept a coding. @default false */
-  compress?: boolean | GraphQLCompressOptions | undefined;
+  /**
+   * Compresses results and streams for clients that accept a coding. `true` leaves out responses to requests with cookies, or
+   * other credentials that browsers add themselves, unless a cache policy declares them public: their length may tell other
+   * sites what they contain (BREACH). `'all'` compresses them too.
+   * @default false
+   */
+  compress?: boolean | 'all' | undefined;
   /**
    * Counts which clients use which fields, arguments, input fields and enum values.
    * @default off
    */
-  usage?: boolean | UsageOptions<Source> | undefined;
+  usage?: boolean | UsageOptions | undefined;
   /** Limits of documents and requests. */
   limits?: GraphQLLimits | undefined;
   /** Uploads by the GraphQL multipart request specification; `false`: 415, and nothing is parsed. @default true */
@@ -311,16 +306,6 @@ export interface GraphQLOptions<
 /** A method that `graphqlHTTP` supports. */
 export type MethodName = 'GET' | 'POST' | 'HEAD' | 'QUERY';
 
-/** Options of `replace`. */
-export interface ReplaceOptions {
-  /**
-   * The time for operations that still run with the earlier schema, such as subscriptions. Then their sockets are
-   * closed with 1012 and their event streams end, so that clients reconnect.
-   * @default 60000
-   */
-  readonly timeout?: Duration | undefined;
-}
-
 /** The middleware that `graphqlHTTP` returns. It serves WebSockets too. */
 export interface GraphQLHandler<Context = unknown, C extends Caller = Caller> extends CacheInvalidator {
   (req: IncomingMessage, res: ServerResponse, next?: NextFunction): void;
@@ -335,9 +320,11 @@ export interface GraphQLHandler<Context = unknown, C extends Caller = Caller> ex
   execute(request: ExecuteRequest<Context, C>): Promise<Executed>;
   /**
    * Uses another schema for new operations, as soon as the cached and trusted documents are prepared for it. If the schema is
-   * invalid, or if the handler was created with a function, it rejects and keeps the earlier one.
+   * invalid, or if the handler was created with a function, it rejects and keeps the earlier one. Subscriptions continue with
+   * the earlier schema for the option `timeout`, or a minute without a limit. Then their sockets are closed with 1012 and their
+   * event streams end, so that clients reconnect.
    */
-  replace(schema: GraphQLSchema, options?: ReplaceOptions): Promise<void>;
+  replace(schema: GraphQLSchema): Promise<void>;
   /** The counts of the option `usage`; without it there are none. */
   readonly usage: SchemaUsage;
 }
@@ -416,28 +403,14 @@ export type DocumentSource =
   | ReadonlyMap<string, string>
   | FindDocument;
 
-/**
- * A store that several processes share. It gets one key per hash.
- */
-export interface PersistedQueryStore {
-  get(key: string): Promise<string | null | undefined>;
-  set(key: string, value: string, unit: 'PX', milliseconds: number): Promise<unknown>;
-}
-
 /** Options of automatic persisted queries. */
 export interface PersistedQueryOptions {
   /**
-   * The Redis that keeps the queries of all processes. If it fails or is slow, the query counts as not found.
+   * The Redis that keeps the queries of all processes, for a day after each registration. If it fails or is slow, the query
+   * counts as not found.
    * @default none: the document cache of this process
    */
   redis?: RedisSource | undefined;
-  /** Another store that several processes share, in place of `redis`. @default none */
-  store?: PersistedQueryStore | undefined;
-  /**
-   * How long the store keeps a query. Each registration restarts this time.
-   * @default 86_400_000 (a day)
-   */
-  ttl?: Duration | undefined;
 }
 
 /** The option `documents` of `graphqlHTTP`: how documents are kept, and which of them clients request by id. */

@@ -1,18 +1,12 @@
-import type { ContextSource, Duration, Hook } from './connect.ts';
+import type { Duration } from './connect.ts';
 import type { RedisSource } from './redis.ts';
 
 /**
  * Options of idempotent mutations. A client that repeats a mutation with the same key gets the stored result, with the
  * header `Idempotency-Replayed: true`. The key is the argument of `@idempotent(key:)` at a root field, or the header
- * `Idempotency-Key`.
+ * `Idempotency-Key`. Each caller has keys of its own; those who are nobody share theirs.
  */
-export interface IdempotencyOptions<Source = ContextSource, Context = unknown> {
-  /**
-   * Returns the id of the user whose keys these are, such as `req.auth.sub`; null for callers without one, who share
-   * their keys. It gets the request or, over sockets, the WebSocket, and the context value.
-   * @default the id of the option `caller`, without which the function is required
-   */
-  user?: Hook<[source: Source, context: Context], string | number | null | undefined> | undefined;
+export interface IdempotencyOptions {
   /**
    * The fields of the mutation type that need a key, or true for all of them. Without one they are refused with 400
    * (`IDEMPOTENCY_KEY_REQUIRED`). @default none

@@ -67,8 +67,6 @@ export interface ResponseCacheOptions<Req = object, Context = unknown> {
    * @default none for public results, and the id of the option `caller` for private ones
    */
   key?: Hook<[req: Req, context: Context], string | null | undefined> | undefined;
-  /** Returns tags for the response, in addition to those of the schema and of resolvers. @default none */
-  tags?: Hook<[req: Req, context: Context], readonly string[]> | undefined;
   /** The time for which an expired response is sent while a new one is created. @default 0 */
   staleWhileRevalidate?: Duration | undefined;
   /** The time for which an expired response is sent instead of unexpected errors. @default 0 */
@@ -88,14 +86,11 @@ export interface CacheInvalidator {
 
 /** Options of `redisStore`. */
 export interface RedisStoreOptions {
-  /** The Redis. A connection with the settings of a client is opened. */
-  redis: RedisSource;
   /**
-   * Prefix of every key. Handlers with different resolvers, and versions of an application whose responses
-   * differ, need different prefixes.
-   * @default 'espalier:cache:'
+   * The Redis. A connection with the settings of a client is opened. Handlers with different resolvers, and versions of an
+   * application whose responses differ, need a different `keyPrefix` of its URL or client.
    */
-  prefix?: string | undefined;
+  redis: RedisSource;
 }
 
 /** A store of responses in Redis, which several processes share. */

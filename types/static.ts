@@ -146,11 +146,11 @@ export interface StaticFilesOptions {
   precompressed?: boolean | readonly Precompressed[] | undefined;
   /**
    * Whether to compress files that have no compressed copy. Each content is compressed once per coding in the
-   * background, when a client first accepts it. Until then, clients get the file itself. Ranges are always
-   * ranges of the file itself.
+   * background, when a client first accepts it: files from 1 KiB to 8 MiB, with half of a CPU core on average and up to 32 MiB
+   * of memory. Until then, clients get the file itself. Ranges are always ranges of the file itself.
    * @default false
    */
-  compress?: boolean | CompressOptions | undefined;
+  compress?: boolean | undefined;
   /**
    * Additions to HTML pages: a configuration, a Content-Security-Policy with the hashes of their inline code, and
    * the integrity of their scripts and styles. Needs the package `parse5-html-rewriting-stream`.
@@ -237,11 +237,6 @@ export interface SignUrlOptions extends SignedOptions {
    * @default any client
    */
   ip?: string | undefined;
-  /**
-   * `'GET'` allows HEAD too, `'HEAD'` reads only the headers.
-   * @default 'GET'
-   */
-  method?: 'GET' | 'HEAD' | undefined;
 }
 
 /** Rules of the option, which come after those of the files. */
@@ -351,18 +346,3 @@ export type Variant = 'md' | 'avif' | 'webp';
 
 /** A content coding for which a compressed copy may exist: `.br`, `.zst` or `.gz`. */
 export type Precompressed = 'br' | 'zstd' | 'gzip';
-
-/** Compression of files from 1 KiB to 8 MiB while they are served. It takes half of a CPU core on average. */
-export interface CompressOptions {
-  /**
-   * The codings, in the order of preference among codings that the client weights equally. zstd needs Node
-   * 22.15.
-   * @default ['br', 'zstd', 'gzip']
-   */
-  codings?: readonly Precompressed[] | undefined;
-  /**
-   * Bytes of compressed bodies in memory.
-   * @default 33554432 (32 MiB)
-   */
-  maxBytes?: ByteSize | undefined;
-}

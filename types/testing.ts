@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Duration, Hook, MaybePromise, NextFunction } from './connect.ts';
+import type { Hook, MaybePromise, NextFunction } from './connect.ts';
 import type { EventTransport } from './pubsub.ts';
 
 /**
@@ -140,6 +140,4 @@ export interface TestTransportOptions {
   interrupt?: (() => unknown) | undefined;
   /** Publishes with the transport that subscribes, for one that serves a single process. @default false */
   single?: boolean | undefined;
-  /** The time in which a message must arrive. @default 10_000 */
-  timeout?: Duration | undefined;
 }

@@ -1,6 +1,6 @@
 import type { File } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import type { Readable } from 'node:stream';
+import type { Readable, ReadableOptions } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
 import type { ByteSize, MaybePromise, Middleware } from './connect.ts';
 
@@ -63,20 +63,6 @@ export interface UploadedFileInfo {
   readonly fieldName: string;
 }
 
-/** Options of `createReadStream`. */
-export interface UploadReadOptions {
-  /**
-   * The stream emits strings of this encoding instead of Buffers.
-   * @default none
-   */
-  encoding?: BufferEncoding | undefined;
-  /**
-   * Bytes that the stream buffers, and the minimum that it reads from disk at a time.
-   * @default 65_536 (64 KiB)
-   */
-  highWaterMark?: number | undefined;
-}
-
 /**
  * An uploaded file, as resolvers receive it: a plain object, not a promise. It can be read any number of
  * times until the response ends.
@@ -84,8 +70,8 @@ export interface UploadReadOptions {
 export interface UploadedFile extends UploadedFileInfo {
   /** Size in bytes; `undefined` while a streamed file is still arriving. */
   readonly size: number | undefined;
-  /** A Node stream from the first byte. */
-  createReadStream(options?: UploadReadOptions): Readable;
+  /** A Node stream from the first byte. It buffers 64 KiB, unless `highWaterMark` says otherwise. */
+  createReadStream(options?: Pick<ReadableOptions, 'encoding' | 'highWaterMark'>): Readable;
   /** A web stream from the first byte. */
   stream(): ReadableStream<Uint8Array>;
   /** The content as UTF-8 text. */
@@ -124,12 +110,8 @@ export interface ReceiveFilesOptions<Name extends string = string, Stored = unkn
    */
   files?: Readonly<Record<Name, number>> | undefined;
   /**
-   * Maximum number of text fields. More are refused with 413.
-   * @default 100
-   */
-  maxFields?: number | undefined;
-  /**
-   * Maximum size of the text of one field, in bytes. More is refused with 413.
+   * Maximum size of the text of one field, in bytes. All texts of a form, at most 1000, may have 16 times as much. More is
+   * refused with 413.
    * @default 65_536 (64 KiB)
    */
   maxFieldBytes?: ByteSize | undefined;

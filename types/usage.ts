@@ -1,4 +1,3 @@
-import type { ContextSource, Hook } from './connect.ts';
 import type { RedisSource } from './redis.ts';
 
 /** A client of the API, as it names itself. */
@@ -20,25 +19,12 @@ export interface UsageReport {
   readonly days: Readonly<Record<string, Readonly<Record<string, ClientUsage>>>>;
 }
 
-/** Options of usage. Either `file` or `redis`; without them the counts stay in memory. */
-export interface UsageOptions<Source = ContextSource> {
+/** Where the counts of 100 days are kept: either `file` or `redis`. Without them they stay in memory. */
+export interface UsageOptions {
   /** A JSON file. Several processes of one machine may share it. @default none */
   file?: string | URL | undefined;
   /** The Redis that all processes share: a hash per day. @default none */
   redis?: RedisSource | undefined;
-  /** The days that are kept, in the file, in Redis and in memory. @default 100 */
-  days?: number | undefined;
-  /**
-   * Returns the client of a request or, once per connection, of a WebSocket.
-   * @default the headers `graphql-client-name` and `graphql-client-version`, or those of Apollo; over a WebSocket
-   * members of `connection_init` with these names take precedence
-   */
-  client?:
-    | Hook<
-        [source: Source, connectionParams: Readonly<Record<string, unknown>> | undefined],
-        UsageClient | string | undefined
-      >
-    | undefined;
 }
 
 /** The usage of the schema of one handler. */

@@ -10,14 +10,13 @@ import type {
   PreparedOperation,
 } from '../execution/types.ts';
 import type { Coding } from '../http/codings.ts';
-import { type Exchange, isCacheable, type ResultCaching } from '../http/exchange.ts';
+import type { Exchange, ResultCaching } from '../http/exchange.ts';
 import { GRAPHQL_TYPE } from '../http/negotiation.ts';
 import { isAborted } from '../http/reply.ts';
-import { assertSync, isListOf, wrongReturnValue } from '../options/rules.ts';
+import { assertSync, wrongReturnValue } from '../options/rules.ts';
 import { CACHE_OPTIONS } from '../options/scopes.ts';
 import { getOrCreate, isString } from '../options/values.ts';
 import { hasCredentials, hasUser } from './credentials.ts';
-import { normalTag } from './invalidations.ts';
 import { createSchemaId, createTargetKey, declaredVariants, KeyPlan } from './key.ts';
 import type { ResponseCacheSettings } from './options.ts';
 import { type OperationPolicy, UNCACHEABLE } from './policy.ts';
@@ -57,12 +56,11 @@ export class CachedQueries {
 
   execute(query: Query): MaybePromise<ExecutionOutcome> {
     const { call, exchange } = query;
-    const caching = withOptionTags(this.#services.settings, call.caching, query);
     // For the headers, also if the result is not stored.
-    if (exchange.batchSize === undefined) exchange.caching = caching;
+    if (exchange.batchSize === undefined) exchange.caching = call.caching;
     const place = this.#placeOf(query);
     if (place === undefined) return query.next();
-    return this.#cache.run(new CacheableQuery(this.#services, place, query, caching));
+    return this.#cache.run(new CacheableQuery(this.#services, place, query));
   }
 
   /**
@@ -172,19 +170,14 @@ export class CacheableQuery implements CachePlace {
   /** The limiting headers before the execution, in which resolvers may change them. */
   #headers: string | undefined;
 
-  constructor(
-    services: QueryServices,
-    { key, plan, vary }: CachePlace,
-    query: Query,
-    caching: ResultCaching | undefined,
-  ) {
+  constructor(services: QueryServices, { key, plan, vary }: CachePlace, query: Query) {
     this.key = key;
     this.plan = plan;
     this.vary = vary;
     this.#services = services;
     this.#exchange = query.exchange;
     this.#query = query;
-    this.#caching = caching;
+    this.#caching = query.call.caching;
   }
 
   /** Whether the key identifies the user, so that private results may be stored. */
@@ -232,7 +225,7 @@ export class CacheableQuery implements CachePlace {
     const { call, prepared, policy } = this.#query;
     const { rootValue, contextValue, variableValues, access } = call;
     const caching = policy.start(variableValues, undefined);
-    this.#caching = withOptionTags(this.#services.settings, caching, this.#query);
+    this.#caching = caching;
     return prepared.execute({
       rootValue,
       contextValue,
@@ -264,30 +257,4 @@ export class CacheableQuery implements CachePlace {
   report(error: unknown): void {
     this.#services.reportError(error, this.#origin);
   }
-}
-
-const isTags = isListOf(isString);
-
-function toTags(returned: unknown): readonly string[] {
-  const list = assertSync(returned, CACHE_OPTIONS, 'tags');
-  if (!isTags(list)) throw wrongReturnValue(CACHE_OPTIONS, 'tags', list, 'a list of tags');
-  return list.map(String).filter(Boolean).map(normalTag);
-}
-
-/** Adds the tags of the option `tags` to the caching of a query, for its entry and for its headers. */
-function withOptionTags(
-  { tags: tagsOf }: ResponseCacheSettings,
-  caching: ResultCaching | undefined,
-  { exchange: { req }, call: { contextValue } }: Pick<Query, 'exchange' | 'call'>,
-): ResultCaching | undefined {
-  if (tagsOf === undefined || caching === undefined) return caching;
-  let tags: readonly string[] | undefined;
-  return {
-    policy() {
-      const policy = caching.policy();
-      if (!isCacheable(policy)) return policy;
-      tags ??= toTags(tagsOf(req, contextValue));
-      return { ...policy, tags: [...new Set([...policy.tags, ...tags])] };
-    },
-  };
 }

@@ -26,7 +26,6 @@ export interface ResponseCacheSettings {
   readonly maxBytes: number;
   readonly pubsub: CachePubSub | undefined;
   readonly key: RequestFunction | undefined;
-  readonly tags: RequestFunction | undefined;
   /** Milliseconds. */
   readonly staleWhileRevalidate: number;
   readonly staleIfError: number;
@@ -39,7 +38,6 @@ const RULES: Rules<ResponseCacheSettings> = {
   maxBytes: bytes(DEFAULT_BYTES),
   pubsub: rule<CachePubSub | undefined>(undefined, isPubSub, 'a pubsub, such as that of createPubSub'),
   key: optionalFunction(),
-  tags: optionalFunction(),
   staleWhileRevalidate: duration(0, { from: 0 }),
   staleIfError: duration(0, { from: 0 }),
 };

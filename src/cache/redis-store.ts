@@ -6,24 +6,16 @@ import type {
   RedisStoreOptions,
 } from '../../types/response-cache.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
-import { type Rules, resolveOptions, rule, wrongOption } from '../options/rules.ts';
+import { resolveOptions, wrongOption } from '../options/rules.ts';
 import { REDIS_STORE_OPTIONS } from '../options/scopes.ts';
-import { isString } from '../options/values.ts';
 import { isReplyError, redisRule } from '../redis/clients.ts';
 import { createLine, type RedisTarget } from '../redis/connect.ts';
 import { RedisConnection, TIMEOUTS } from '../redis/connection.ts';
 import { ALL_TAGS, delay, normalTag } from './invalidations.ts';
 import { byteStores } from './store.ts';
 
-interface RedisStoreSettings {
-  readonly redis: RedisTarget['redis'] | undefined;
-  readonly prefix: string;
-}
-
-const RULES: Rules<RedisStoreSettings> = {
-  redis: redisRule,
-  prefix: rule('espalier:cache:', isString, 'a string'),
-};
+/** What every key begins with: the hash tag, which keeps all keys on one node of a cluster. */
+const PREFIX = '{espalier:cache:}';
 
 const UNAVAILABLE: CacheLookup = { entry: undefined, version: undefined };
 const WARNINGS = { owner: 'redisStore', type: 'CacheWarning', code: 'ESPALIER_CACHE' };
@@ -41,11 +33,9 @@ const MAX_RETRY_MILLISECONDS = 2000;
 const MAX_MILLISECONDS = 1e12;
 
 export function createRedisStore(options: RedisStoreOptions): PublicStore {
-  const settings = resolveOptions<RedisStoreSettings>(REDIS_STORE_OPTIONS, options, RULES);
-  if (settings.redis === undefined) {
-    throw wrongOption(REDIS_STORE_OPTIONS, 'redis', undefined, redisRule.accepted);
-  }
-  const store = new RedisStore({ ...settings, redis: settings.redis });
+  const { redis } = resolveOptions(REDIS_STORE_OPTIONS, options, { redis: redisRule });
+  if (redis === undefined) throw wrongOption(REDIS_STORE_OPTIONS, 'redis', undefined, redisRule.accepted);
+  const store = new RedisStore(redis);
   byteStores.add(store);
   return store;
 }
@@ -55,7 +45,6 @@ export function createRedisStore(options: RedisStoreOptions): PublicStore {
  * Redis has executed it.
  */
 class RedisStore implements PublicStore {
-  readonly #prefix: string;
   readonly #warn: (error: Error) => void = createWarningLog(WARNINGS);
   readonly #connection: Promise<RedisConnection>;
   /** The tags that the next command invalidates, and those of the command that Redis has not confirmed. */
@@ -71,8 +60,7 @@ class RedisStore implements PublicStore {
    */
   #server: string | undefined;
 
-  constructor({ redis, prefix }: RedisStoreSettings & Pick<RedisTarget, 'redis'>) {
-    this.#prefix = prefix;
+  constructor(redis: RedisTarget['redis']) {
     this.#connection = this.#connect({ redis, ...TIMEOUTS, owner: 'redisStore' });
     this.#connection.catch(this.#warn);
   }
@@ -191,8 +179,7 @@ class RedisStore implements PublicStore {
   /** @throws Error while Redis is not connected. */
   #key(name: string): string {
     if (this.#server === undefined) throw new Error('Redis is not connected');
-    // The braces are the hash tag, which keeps all keys on one node of a cluster.
-    return `{${this.#prefix}}${this.#server}:${name}`;
+    return `${PREFIX}${this.#server}:${name}`;
   }
 
   #entryKey(key: string): string {

@@ -102,7 +102,7 @@ export class ResponseCache {
       );
       return this.#orStale(query, settled, stale);
     };
-    // The option `tags` may throw in `finish` too.
+    // After an exception of `finish` too, nobody must wait.
     return outcome.then(finish).catch((error: unknown) => {
       end(query.isAborted ? ABORTED : undefined);
       throw error;

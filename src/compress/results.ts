@@ -1,5 +1,4 @@
 import type { MaybePromise } from '../../types/connect.ts';
-import type { GraphQLCompressOptions } from '../../types/graphql.ts';
 import {
   type Coding,
   canEncode,
@@ -13,25 +12,10 @@ import {
 import { type Exchange, type GraphQLResponse, hasCertificate, isCacheable } from '../http/exchange.ts';
 import { cacheByHeader } from '../http/negotiation.ts';
 import { HttpError, type Reply } from '../http/reply.ts';
-import { flag, type Rules, resolveOptions, type WithDefaults } from '../options/rules.ts';
-import { COMPRESS_OPTIONS } from '../options/scopes.ts';
 import { settle } from '../options/values.ts';
-
-/** The option `compress` of `graphqlHTTP` after checks, with defaults filled in. */
-type CompressSettings = Readonly<WithDefaults<GraphQLCompressOptions>>;
 
 /** Those that this version of Node can create, in the order of preference. */
 const CODINGS: readonly Coding[] = (['zstd', 'br', 'gzip'] as const).filter(canEncode);
-
-const RULES: Rules<CompressSettings> = {
-  private: flag(false),
-};
-
-/** Checks the option `compress`; undefined if it is off. */
-export function resolveCompress(given: unknown): CompressSettings | undefined {
-  if (given === undefined || given === false) return undefined;
-  return resolveOptions<CompressSettings>(COMPRESS_OPTIONS, given === true ? {} : given, RULES);
-}
 
 /** A result has to be compressed while its client waits, so the levels are low. */
 const LEVELS: Readonly<Record<Coding, number>> = { zstd: 3, br: 4, gzip: 5 };
@@ -50,11 +34,12 @@ interface ResponseEncoding {
 
 /** Chooses the codings of the responses of one handler, and compresses them. */
 export class Compression {
-  readonly settings: CompressSettings;
+  /** Whether the rule against BREACH is off. */
+  readonly #isForAll: boolean;
   readonly #preferencesOf: (header: string) => Preferences;
 
-  constructor(settings: CompressSettings) {
-    this.settings = settings;
+  constructor(option: true | 'all') {
+    this.#isForAll = option === 'all';
     this.#preferencesOf = cacheByHeader((header) => parsePreferences(header, CODINGS));
   }
 
@@ -90,7 +75,7 @@ export class Compression {
    * browser send credentials that it adds itself. A client that refuses the body itself is not a browser.
    */
   isAllowed(exchange: Exchange, isResult: boolean, headers?: GraphQLResponse['headers']): boolean {
-    if (this.settings.private || !hasAmbientCredentials(exchange, headers)) return true;
+    if (this.#isForAll || !hasAmbientCredentials(exchange, headers)) return true;
     const policy = isResult ? exchange.caching?.policy() : undefined;
     const isPublic = policy !== undefined && isCacheable(policy) && policy.scope === 'PUBLIC';
     return isPublic || this.#refusesIdentity(exchange);

@@ -31,13 +31,7 @@ import {
   type SchemaOrigin,
 } from './extension.ts';
 import { type CoreSettings, MAX_ERRORS } from './options.ts';
-import {
-  notASchema,
-  noteHandler,
-  ReplaceableSchema,
-  type ReplaceListener,
-  type ReplaceSteps,
-} from './schema.ts';
+import { notASchema, noteHandler, ReplaceableSchema, type ReplaceSteps } from './schema.ts';
 
 /** Returns the context value of a request, a connection or an operation. */
 export type ContextFactory = (
@@ -52,9 +46,9 @@ export type ContextFactory = (
 export interface GraphQLCore {
   schemaFor(request: unknown, origin: SchemaOrigin): MaybePromise<GraphQLSchema>;
   /** Replaces the schema for new operations; older ones should end within `milliseconds`. */
-  replace(schema: unknown, milliseconds: number): Promise<void>;
+  replace(schema: unknown): Promise<void>;
   /** Calls a function after each replacement. */
-  onReplace(listener: ReplaceListener): void;
+  onReplace(listener: () => void): void;
   /** The schema of all requests; undefined if it depends on the request. */
   readonly currentSchema: GraphQLSchema | undefined;
   /** Whether all requests have the same schema. */
@@ -302,7 +296,7 @@ const replacement = (
   warm: ReplaceSteps['warm'],
   check: ReplaceSteps['check'],
 ): Pick<GraphQLCore, 'replace' | 'onReplace'> => ({
-  replace: (next, milliseconds) => schema.replace(next, milliseconds, { check, warm }),
+  replace: (next) => schema.replace(next, { check, warm }),
   onReplace: (listener) => schema.onReplace(listener),
 });
 

@@ -1,15 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { PersistedQueryStore } from '../../types/graphql.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import type { PreparedOperation, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
-import { duration, optionError, type Rules, resolveOptions, rule } from '../options/rules.ts';
+import { type Rules, resolveOptions } from '../options/rules.ts';
 import { PERSISTED_QUERY_OPTIONS } from '../options/scopes.ts';
-import { isFunction, isObject, isString, settle } from '../options/values.ts';
+import { isString, settle } from '../options/values.ts';
 import { BoundedStore } from '../redis/bounded.ts';
-import { isRedis, type RedisCommands, redisRule } from '../redis/clients.ts';
+import { type RedisCommands, redisRule } from '../redis/clients.ts';
 import { commandsOf } from '../redis/commands.ts';
 import { hashMismatch, notFound } from './document-id.ts';
 import { type CoreParts, createDocumentCache, type DocumentParams, type PrepareText } from './documents.ts';
@@ -18,29 +17,15 @@ import { maxCharacters } from './limits.ts';
 /** The options of automatic persisted queries after checks. */
 export interface PersistedQuerySettings {
   readonly redis: RedisSource | undefined;
-  readonly store: PersistedQueryStore | undefined;
-  readonly ttl: number;
 }
 
 const apqRules: Rules<PersistedQuerySettings> = {
   redis: redisRule,
-  store: rule<PersistedQuerySettings['store']>(
-    undefined,
-    (value) => isObject(value) && isFunction(value['get']) && isFunction(value['set']) && !isRedis(value),
-    'an object with the functions "get" and "set"; a Redis is the option "redis"',
-  ),
-  ttl: duration(24 * 60 * 60 * 1000),
 };
 
 /** @throws TypeError (code `ERR_OPTION`). */
-export function resolvePersisted(given: unknown): PersistedQuerySettings {
-  const settings = resolveOptions(PERSISTED_QUERY_OPTIONS, given, apqRules);
-  if (settings.redis === undefined || settings.store === undefined) return settings;
-  throw optionError(
-    PERSISTED_QUERY_OPTIONS,
-    'options "documents.apq.redis" and "documents.apq.store" are both set; remove one of them',
-  );
-}
+export const resolvePersisted = (given: unknown): PersistedQuerySettings =>
+  resolveOptions(PERSISTED_QUERY_OPTIONS, given, apqRules);
 
 /** Creates the automatic persisted queries of one core, whose texts have `bytes` of memory. */
 export function createPersisted(
@@ -49,8 +34,7 @@ export function createPersisted(
   bytes: number,
   { options, report }: CoreParts,
 ): PersistedQueries {
-  const target = apq.redis ?? apq.store;
-  const store = target === undefined ? undefined : new SharedStore(target, apq.ttl, report);
+  const store = apq.redis === undefined ? undefined : new SharedStore(apq.redis, report);
   return new PersistedQueries(prepare, store, { bytes, characters: maxCharacters(options.limits) });
 }
 
@@ -97,7 +81,7 @@ export class PersistedQueries {
     const { document } = params;
     if (this.#store === undefined || !HASH.test(hash)) return notFound(document);
     return this.#store.get(hash).then((text) => {
-      // Other applications may write to the store.
+      // Other applications may write to Redis.
       if (text === undefined || text.length > this.#maxCharacters || hashQuery(text) !== hash) {
         return notFound(document);
       }
@@ -144,27 +128,19 @@ export class PersistedQueries {
   }
 }
 
-const storeIn = (redis: RedisCommands): PersistedQueryStore => ({
-  async get(key) {
-    const text = await redis.send({ name: 'get', keys: [key] });
-    return isString(text) ? text : undefined;
-  },
-  set: (key, ...args) => redis.send({ name: 'set', keys: [key], args }),
-});
-
 const PREFIX = 'espalier:apq:';
-/** Milliseconds that a request waits for the store. */
+/** Milliseconds after its last registration for which a query is kept. */
+const TTL = 24 * 60 * 60 * 1000;
+/** Milliseconds that a request waits for Redis. */
 const TIMEOUT = 200;
 
-/** A store of several processes that never fails: without the store, every query is unknown. */
+/** The Redis of several processes, as a store that never fails: without Redis, every query is unknown. */
 class SharedStore {
-  readonly #ttl: number;
-  readonly #store: PersistedQueryStore;
+  readonly #redis: RedisCommands;
   readonly #bounded: BoundedStore;
 
-  constructor(store: RedisSource | PersistedQueryStore, ttl: number, onError: (error: unknown) => void) {
-    this.#store = isRedis(store) ? storeIn(commandsOf(store)) : store;
-    this.#ttl = ttl;
+  constructor(redis: RedisSource, onError: (error: unknown) => void) {
+    this.#redis = commandsOf(redis);
     this.#bounded = new BoundedStore({
       timeout: TIMEOUT,
       late: `no reply within ${TIMEOUT} ms`,
@@ -177,15 +153,17 @@ class SharedStore {
     });
   }
 
-  /** Returns a stored query; undefined if there is none, or if the store fails or is slow. */
+  /** Returns a stored query; undefined if there is none, or if Redis fails or is slow. */
   async get(hash: string): Promise<string | undefined> {
-    const found = await this.#bounded.use<unknown>(() => this.#store.get(PREFIX + hash), undefined);
+    const get = () => this.#redis.send({ name: 'get', keys: [PREFIX + hash] });
+    const found = await this.#bounded.use<unknown>(get, undefined);
     return isString(found) ? found : undefined;
   }
 
-  /** Stores a query. Does not wait for the store. */
+  /** Stores a query. Does not wait for Redis. */
   set(hash: string, query: string): void {
-    const set = () => this.#store.set(PREFIX + hash, query, 'PX', this.#ttl);
+    const args = [query, 'PX', TTL];
+    const set = () => this.#redis.send({ name: 'set', keys: [PREFIX + hash], args });
     void this.#bounded.use<unknown>(set, undefined);
   }
 }

@@ -1,9 +1,6 @@
 import type { GraphQLSchema } from 'graphql';
 import { type OptionScope, optionError, wrongArgument } from '../options/rules.ts';
 
-/** Told that new operations use another schema; older ones should end within a time. */
-export type ReplaceListener = (milliseconds: number) => void;
-
 export interface ReplaceSteps {
   /** Checks a schema as when the handler was created, and returns the one that is served. */
   check(schema: unknown): GraphQLSchema;
@@ -15,7 +12,7 @@ export interface ReplaceSteps {
 export class ReplaceableSchema {
   #current: GraphQLSchema | undefined;
   readonly #scope: OptionScope;
-  readonly #listeners = new Set<ReplaceListener>();
+  readonly #listeners = new Set<() => void>();
   #last: Promise<void> = Promise.resolve();
 
   /** `current` is undefined if the schema depends on the request. */
@@ -28,12 +25,12 @@ export class ReplaceableSchema {
     return this.#current as GraphQLSchema;
   }
 
-  onReplace(listener: ReplaceListener): void {
+  onReplace(listener: () => void): void {
     this.#listeners.add(listener);
   }
 
   /** Replacements run one after the other. A schema that is refused leaves the current one in use. */
-  replace(given: unknown, milliseconds: number, steps: ReplaceSteps): Promise<void> {
+  replace(given: unknown, steps: ReplaceSteps): Promise<void> {
     const run = async (): Promise<void> => {
       if (this.#current === undefined) {
         const hint = 'the schema is a function of the request; let that function return the new schema';
@@ -43,7 +40,7 @@ export class ReplaceableSchema {
       const commit = await steps.warm(this.#current, next);
       commit();
       this.#current = next;
-      for (const listener of this.#listeners) listener(milliseconds);
+      for (const listener of this.#listeners) listener();
     };
     const replaced = this.#last.then(run);
     this.#last = replaced.catch(() => undefined);

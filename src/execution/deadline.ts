@@ -17,7 +17,7 @@ import {
   withRest,
 } from './types.ts';
 
-const DEFAULT_TIMEOUT = 60_000;
+export const DEFAULT_TIMEOUT = 60_000;
 const TIMEOUT_STATUS = 504;
 
 const isMilliseconds = duration(DEFAULT_TIMEOUT, { to: Number.POSITIVE_INFINITY });
@@ -62,12 +62,12 @@ export const createTimeLimit = (milliseconds: number, services: Services): TimeL
 
 /** The time that each step of an operation may take. Steps that return no promise cost nothing. */
 export class TimeLimit {
-  readonly #milliseconds: number;
+  readonly milliseconds: number;
   readonly #services: Services;
   readonly #deadlines: Deadlines;
 
   constructor(milliseconds: number, services: Services) {
-    this.#milliseconds = milliseconds;
+    this.milliseconds = milliseconds;
     this.#services = services;
     this.#deadlines = createDeadlines(milliseconds);
   }
@@ -206,7 +206,7 @@ export class TimeLimit {
   readonly createError = (origin: ErrorOrigin | undefined, subject = 'operation'): GraphQLError => {
     if (origin?.aborted !== true) {
       const name = origin?.operationName === undefined ? '' : ` "${origin.operationName}"`;
-      const message = `The ${subject}${name} was not complete after ${this.#milliseconds} ms (option "timeout")`;
+      const message = `The ${subject}${name} was not complete after ${this.milliseconds} ms (option "timeout")`;
       this.#services.report(new Error(message), origin);
     }
     return timeoutError();

@@ -96,8 +96,8 @@ function createIsEnabled(option: Exclude<GraphiQLOption, false>): IsEnabled {
   };
 }
 
-function pageHeaders({ policy }: GraphiQLSettings, nonce: string): Headers {
-  const headers: Headers = {
+function pageHeaders(settings: GraphiQLSettings, nonce: string): Headers {
+  return {
     'content-type': 'text/html; charset=utf-8',
     // The nonce is valid for this response only.
     'cache-control': 'no-store',
@@ -106,9 +106,8 @@ function pageHeaders({ policy }: GraphiQLSettings, nonce: string): Headers {
     'referrer-policy': 'same-origin',
     'cross-origin-opener-policy': 'same-origin',
     'x-robots-tag': 'noindex',
+    'content-security-policy': settings.policy(nonce),
   };
-  if (policy !== undefined) headers['content-security-policy'] = policy(nonce);
-  return headers;
 }
 
 function fileOf(url: string): string | undefined {

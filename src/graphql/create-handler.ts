@@ -1,15 +1,12 @@
-import type { GraphQLHandler, ReplaceOptions } from '../../types/graphql.ts';
+import type { GraphQLHandler } from '../../types/graphql.ts';
 import { CORE, createCore } from '../core/core.ts';
 import type { CreateExtensions } from '../core/extension.ts';
 import { createExecute } from '../live/direct.ts';
 import { createWebsocketHandler } from '../live/websocket.ts';
-import { delay, resolveOptions } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { HANDLER_MEMBERS } from './extensions.ts';
 import { createHandler } from './handler.ts';
 import { assertUploadScalar, type HttpSettings, resolveHttpOptions } from './options.ts';
-
-const REPLACE = { ...GRAPHQL_OPTIONS, name: 'replace' };
 
 /** Creates what `graphqlHTTP` returns. `extensionsOf` lists everything optional about operations. */
 export function createGraphQLHandler(
@@ -22,10 +19,9 @@ export function createGraphQLHandler(
   const core = createCore(GRAPHQL_OPTIONS, schema, settings, extensionsOf(settings));
   return Object.assign(createHandler(core, settings), {
     websocketHandler: createWebsocketHandler(core),
-    async replace(next: unknown, options?: ReplaceOptions) {
-      const { timeout } = resolveOptions(REPLACE, options, { timeout: delay(60_000, 0) });
+    async replace(next: unknown) {
       if (settings.multipartUploadsEnabled) assertUploadScalar(next);
-      await core.replace(next, timeout);
+      await core.replace(next);
     },
     execute: createExecute(core),
     ...HANDLER_MEMBERS,

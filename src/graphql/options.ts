@@ -1,7 +1,7 @@
 import { GraphQLScalarType, GraphQLSchema, isScalarType } from 'graphql';
 import type { GraphiQLOption } from '../../types/graphiql.ts';
 import type { DocumentLimits, GraphQLLimits, GraphQLOptions, MethodName } from '../../types/graphql.ts';
-import { Compression, resolveCompress } from '../compress/results.ts';
+import { Compression } from '../compress/results.ts';
 import {
   type CoreSettings,
   type DocumentLimitSettings,
@@ -41,7 +41,7 @@ interface OwnSettings {
   readonly eventStreams: boolean | undefined;
   readonly httpCache: unknown;
   readonly responseCache: unknown;
-  readonly compress: unknown;
+  readonly compress: boolean | 'all';
   readonly usage: unknown;
   readonly idempotency: unknown;
   readonly clientLimits: unknown;
@@ -94,7 +94,7 @@ const rules: Rules<OwnSettings> = {
   eventStreams: rule<boolean | undefined>(undefined, isBoolean, 'a boolean'),
   httpCache: group('a boolean, or an object of options', isBoolean),
   responseCache: group('a boolean, or an object of options', isBoolean),
-  compress: group('a boolean, or an object of options', isBoolean),
+  compress: rule<boolean | 'all'>(false, isOneOf(false, true, 'all'), "a boolean, or 'all'"),
   usage: group("a boolean, or an object such as { file: 'usage.json' }", isBoolean),
   clientLimits: group('a boolean, or an object such as { connections: 20 }', isBoolean),
   idempotency: group(
@@ -116,12 +116,11 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
       ['graphiql', 'introspection', 'getMutations'].filter((name) => options[name] === undefined),
     );
   }
-  const compressSettings = resolveCompress(settings.compress);
   return {
     ...settings,
     maxVariables: Math.round(Math.max(1, settings.limits.bodyBytes / MIB) * MAX_VARIABLES),
     cursorSettings: resolveCursors(GRAPHQL_OPTIONS, settings.cursors),
-    compression: compressSettings && new Compression(compressSettings),
+    compression: settings.compress ? new Compression(settings.compress) : undefined,
     hasFunctions: hasFunctions(options),
   };
 }

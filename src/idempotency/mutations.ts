@@ -18,8 +18,6 @@ import type {
 } from '../execution/types.ts';
 import { UPLOADED } from '../http/body.ts';
 import { withTimeLimit } from '../http/timers.ts';
-import { assertSync, wrongReturnValue } from '../options/rules.ts';
-import { IDEMPOTENCY_OPTIONS } from '../options/scopes.ts';
 import { isObject, isString } from '../options/values.ts';
 import type { RedisCommands } from '../redis/clients.ts';
 import { commandsOf, RedisScript } from '../redis/commands.ts';
@@ -125,7 +123,7 @@ export class IdempotentMutations {
     inputs: ExecutionInputs,
     next: ExecuteOperation,
   ): Promise<ExecutionOutcome> {
-    const scope = JSON.stringify([this.#userOf(inputs), field, value]);
+    const scope = JSON.stringify([inputs.caller?.id ?? null, field, value]);
     const id = createHash('sha256').update(scope).digest('base64url');
     const files: StoredFile[] = [];
     const text = textOf(mutation, inputs, files);
@@ -141,16 +139,6 @@ export class IdempotentMutations {
     } finally {
       for (const release of releases) release();
     }
-  }
-
-  #userOf({ origin, contextValue, caller }: ExecutionInputs): unknown {
-    const { user: userOf } = this.#settings;
-    if (userOf === undefined) return caller?.id ?? null;
-    const returned = userOf(origin?.socket ?? origin?.request, contextValue);
-    const user = assertSync(returned, IDEMPOTENCY_OPTIONS, 'user') ?? null;
-    if (user === null || isString(user)) return user;
-    if (typeof user === 'number') return String(user);
-    throw wrongReturnValue(IDEMPOTENCY_OPTIONS, 'user', user, 'a string, a number, or null');
   }
 
   /** Takes a key, or waits for the operation that has it, or for the store. */

@@ -8,12 +8,10 @@ import {
   duration,
   isEither,
   isListOf,
-  optionalFunction,
   optionError,
   type Rules,
   resolveOptions,
   rule,
-  wrongOption,
 } from '../options/rules.ts';
 import { IDEMPOTENCY_OPTIONS } from '../options/scopes.ts';
 import { isBoolean, isString } from '../options/values.ts';
@@ -23,14 +21,12 @@ import { IdempotentMutations } from './mutations.ts';
 
 /** The option `idempotency` after checks, with defaults filled in. */
 export interface IdempotencySettings {
-  readonly user: ((source: unknown, context: unknown) => unknown) | undefined;
   readonly required: boolean | readonly string[];
   readonly redis: RedisSource | undefined;
   readonly ttl: number;
 }
 
 const rules: Rules<IdempotencySettings> = {
-  user: optionalFunction(),
   required: rule<IdempotencySettings['required']>(
     false,
     isEither(isBoolean, isListOf(isString)),
@@ -52,10 +48,9 @@ export function createIdempotency(
   if (given === undefined || given === false)
     return { noteUnenforced: createUnenforcedNote(scope, unenforced) };
   const settings = resolveOptions(IDEMPOTENCY_OPTIONS, given === true ? {} : given, rules);
-  if (settings.user === undefined && caller === undefined) {
-    const accepted =
-      'a function of the request, unless the option "caller" of graphqlHTTP says who is calling';
-    throw wrongOption(IDEMPOTENCY_OPTIONS, 'user', undefined, accepted);
+  if (caller === undefined) {
+    const problem = 'option "idempotency" needs the option "caller", which says whose keys these are';
+    throw optionError(IDEMPOTENCY_OPTIONS, `${problem}; an API without users has caller: () => null`);
   }
   if (settings.redis === undefined && process.env['NODE_ENV'] === 'production') noteLocalKeys();
   const mutations = new IdempotentMutations(settings, reportBackground);

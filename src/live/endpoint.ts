@@ -10,9 +10,10 @@ import type { GraphQLCore } from '../core/core.ts';
 import { events, ObservedConnection } from '../diagnostics/events.ts';
 import { noteOtherServer } from '../diagnostics/logging.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
+import { DEFAULT_TIMEOUT } from '../execution/deadline.ts';
 import { HttpError } from '../http/reply.ts';
 import { addPart } from '../http/server-parts.ts';
-import { assertSync } from '../options/rules.ts';
+import { assertSync, MAX_DELAY } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { getOrCreate } from '../options/values.ts';
 import { SubscriptionGroups } from './groups.ts';
@@ -90,7 +91,7 @@ export class LiveEndpoint implements OperationServices {
     this.timer = new IntervalTimer(period, (now) => this.#tick(now));
     const pacing = { burstBytes: settings.limits.bufferedBytes / 4, scheduler: this.scheduler };
     this.groups = new SubscriptionGroups(this.counters, pacing, this.timer);
-    core.onReplace((milliseconds) => this.#retire(milliseconds));
+    core.onReplace(() => this.#retire());
     registerGauge(this, { kind: 'live', read: () => ({ ...this.stats() }) });
   }
 
@@ -160,16 +161,20 @@ export class LiveEndpoint implements OperationServices {
   }
 
   /** Tells clients to reconnect whose operations have not ended in time after the schema was replaced. */
-  #retire(milliseconds: number): void {
+  #retire(): void {
+    const { milliseconds = DEFAULT_TIMEOUT } = this.core.timeLimit ?? {};
     const old = [...this.#connections].map((connection) => ({
       connection,
       operations: [...connection.operations],
     }));
-    setTimeout(() => {
-      for (const { connection, operations } of old)
-        if (!connection.isClosing && operations.some(({ isLive }) => isLive))
-          connection.closeSocket(1012, 'The schema was replaced');
-    }, milliseconds).unref();
+    setTimeout(
+      () => {
+        for (const { connection, operations } of old)
+          if (!connection.isClosing && operations.some(({ isLive }) => isLive))
+            connection.closeSocket(1012, 'The schema was replaced');
+      },
+      Math.min(milliseconds, MAX_DELAY),
+    ).unref();
   }
 
   #tick(now: number): boolean {

@@ -146,7 +146,7 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
   'graphqlHTTP.documents': {
     ...all('onlyPersisted allowOnly required', 'use documents.only'),
     ...all('store persistedQueries manifest getPersistedOperation', 'use documents.from'),
-    ttl: 'use documents: { apq: { ttl } }',
+    ttl: 'remove it: Redis keeps a query for a day after each registration',
   },
   'graphqlHTTP.responseCache': {
     ...all('session sessionId buildResponseCacheKey', 'use responseCache.key'),
@@ -220,7 +220,8 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
   receiveFiles: {
     ...UPLOADS,
     ...all('dest destination createParentPath', 'save the files that you keep with saveTo'),
-    limits: 'use maxFileBytes, maxFiles, maxFields, maxFieldBytes and maxRequestBytes',
+    limits: 'use maxFileBytes, maxFiles, maxFieldBytes and maxRequestBytes',
+    maxFields: 'remove it: a form may have 1000 fields',
     maxCount: 'use files: { photo: 3 }, with the most files of each field',
     multiples: 'use files: { photo: 3 }, with the most files of each field',
     useTempFiles: "use storage: 'spool', which is the default",

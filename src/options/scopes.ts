@@ -14,7 +14,6 @@ export const RESOLVE_MANY: OptionScope = { name: 'extensions.resolveMany', page:
 export const RESOLVE_REFERENCES: OptionScope = { name: 'resolveReferences', page: 'federation' };
 export const CACHING_OPTIONS: OptionScope = { ...GRAPHQL_OPTIONS, page: 'caching', within: 'httpCache' };
 export const GRAPHIQL_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'graphiql', within: 'graphiql' };
-export const COMPRESS_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'compression', within: 'compress' };
 export const DOCUMENT_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'documents', within: 'documents' };
 export const PERSISTED_QUERY_OPTIONS: OptionScope = { ...DOCUMENT_OPTIONS, within: 'documents.apq' };
 export const UPLOAD_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'uploads', within: 'uploads' };

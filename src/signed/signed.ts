@@ -6,7 +6,6 @@ import { NO_STORE, writeReply } from '../http/reply.ts';
 import {
   duration,
   type OptionScope,
-  oneOf,
   resolveOptions,
   rule,
   unchecked,
@@ -18,7 +17,7 @@ import { isString } from '../options/values.ts';
 import { parseRequestPath, requestedPath } from '../static/path.ts';
 import { type LifetimeHeaders, removeFileHeaders } from '../static/request.ts';
 
-// The signature covers the method, the time of the expiry, the address, and the decoded path that the client asks for: every
+// The signature covers the time of the expiry, the address, and the decoded path that the client asks for: every
 // percent-encoding of a path is the same path, and the same path below another mount is another one.
 
 const seconds = (): number => Math.floor(Date.now() / 1000);
@@ -29,15 +28,14 @@ const keysOf = (scope: OptionScope, name: string, given: unknown): readonly KeyO
     createSecretKey(createHmac('sha256', secret).update('espalier signed link').digest()),
   );
 
-const signatureOf = (key: KeyObject, [method, expires, ip, path]: readonly string[]): Buffer =>
-  createHmac('sha256', key).update(`${method}\n${expires}\n${ip}\n${path}`).digest();
+const signatureOf = (key: KeyObject, [expires, ip, path]: readonly string[]): Buffer =>
+  createHmac('sha256', key).update(`${expires}\n${ip}\n${path}`).digest();
 
 const SCOPE: OptionScope = { name: 'signUrl', page: 'user-files', example: "{ keys, expiresIn: '5m' }" };
 const RULES = {
   keys: unchecked,
   expiresIn: duration(0),
   ip: rule<string | undefined>(undefined, isString, 'the address of a client'),
-  method: oneOf('GET', 'HEAD'),
 };
 
 /**
@@ -76,7 +74,7 @@ export function signUrl(path: string, given: SignUrlOptions): string {
   // Rounded up: browsers keep the file of a link only as long as the link is the same.
   const step = Math.max(1, Math.floor(options.expiresIn / 10_000));
   const expires = String(Math.ceil((Date.now() + options.expiresIn) / 1000 / step) * step);
-  const signature = signatureOf(key as KeyObject, [options.method, expires, options.ip ?? '', parsed.path]);
+  const signature = signatureOf(key as KeyObject, [expires, options.ip ?? '', parsed.path]);
   return `${url}?expires=${expires}&signature=${signature.toString('base64url')}`;
 }
 
@@ -99,11 +97,8 @@ export function resolveSigned(given: SignedOptions | undefined): SignedSettings 
 /** Whether a request has a valid link. Otherwise this function has responded with 403. */
 export function checkLink(req: ConnectRequest, res: ServerResponse, { keys }: SignedSettings): boolean {
   const { expires, signature } = linkOf(req);
-  // A link for GET is one for HEAD too. A link for all addresses has an empty one.
-  const methods = req.method === 'HEAD' ? ['HEAD', 'GET'] : [String(req.method)];
-  const inputs = methods.flatMap((method) =>
-    ['', addressOf(req)].map((ip) => [method, expires, ip, requestedPath(req)]),
-  );
+  // A link for all addresses has an empty one.
+  const inputs = ['', addressOf(req)].map((ip) => [expires, ip, requestedPath(req)]);
   const isSigned =
     signature.length === 32 &&
     keys

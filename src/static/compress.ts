@@ -2,12 +2,18 @@ import type { IncomingMessage } from 'node:http';
 import { constants } from 'node:zlib';
 import type { Precompressed } from '../../types/static.ts';
 import { debug } from '../diagnostics/logging.ts';
-import { encode, encodedTag, encodingId, type Preferences, parsePreferences } from '../http/codings.ts';
+import {
+  canEncode,
+  encode,
+  encodedTag,
+  encodingId,
+  type Preferences,
+  parsePreferences,
+} from '../http/codings.ts';
 import { listMatchesWeakly } from '../http/conditions.ts';
 import { cacheByHeader, type EncodingWeights } from '../http/negotiation.ts';
 import { MAX_DELAY } from '../options/rules.ts';
 import { isCompressibleType } from './media-types.ts';
-import type { CompressSettings } from './options.ts';
 import { encodedRepresentation, type Representation } from './representation.ts';
 
 // Tasks keep the path of a file, not its bytes.
@@ -27,26 +33,25 @@ const MAX_BYTES = 8 << 20;
 const CPU_SHARE = 0.5;
 // The share of its size to which text compresses. Used to check for room before the work.
 const EXPECTED_RATIO = 0.3;
+/** Bytes of all results. Tests shorten them. */
+export const MEMORY = { maxBytes: 32 << 20 };
+/** Those that this version of Node can create, in the order of preference. */
+const CODINGS: readonly Precompressed[] = (['br', 'zstd', 'gzip'] as const).filter(canEncode);
 // The share of the size up to which the result is worth the work of the client.
 const MAX_RATIO = 0.95;
 
 /**
  * Compresses each content once per coding, in the background, for all files of one middleware without precompressed copies.
- * Keeps the results in memory, by content and coding; `maxBytes` bounds them.
+ * Keeps the results in memory, by content and coding.
  */
 export class Compressor {
-  readonly settings: CompressSettings;
-  readonly preferencesOf: (acceptEncoding: string) => Preferences;
+  readonly preferencesOf: (acceptEncoding: string) => Preferences = cacheByHeader((header) =>
+    parsePreferences(header, CODINGS),
+  );
   /** The least recently inserted results are first. */
   readonly #results = new Map<string, Stored>();
-  readonly #queue: BackgroundQueue;
+  readonly #queue = new BackgroundQueue({ share: CPU_SHARE, maxTasks: MAX_QUEUED });
   #bytes = 0;
-
-  constructor(settings: CompressSettings) {
-    this.settings = settings;
-    this.preferencesOf = cacheByHeader((header) => parsePreferences(header, settings.codings));
-    this.#queue = new BackgroundQueue({ share: CPU_SHARE, maxTasks: MAX_QUEUED });
-  }
 
   accepts(type: string, size: number): boolean {
     return size >= MIN_BYTES && size <= MAX_BYTES && isCompressibleType(type);
@@ -84,7 +89,7 @@ export class Compressor {
 
   /** Makes room for a result by evicting results that are not in use. Returns false if there are too few of them. */
   #makeRoom(needed: number): boolean {
-    const { maxBytes } = this.settings;
+    const { maxBytes } = MEMORY;
     const idleSince = performance.now() - MIN_IDLE_MS;
     for (const [key, { result, usedAt }] of this.#results) {
       if (needed > maxBytes || this.#bytes + needed <= maxBytes) break;
@@ -184,7 +189,7 @@ export class CompressedCodings {
   }
 
   #list(): readonly Candidate[] {
-    this.#candidates ??= this.#compressor.settings.codings.map((coding) => this.#createCandidate(coding));
+    this.#candidates ??= CODINGS.map((coding) => this.#createCandidate(coding));
     return this.#candidates;
   }
 

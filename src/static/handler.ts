@@ -70,7 +70,7 @@ export function sharedBy({ cache, compress }: StaticSettings, capabilities: Capa
   const breaker = new CircuitBreaker();
   return {
     budget: budgetFor(cache),
-    compressor: compress && new Compressor(compress),
+    compressor: compress ? new Compressor() : undefined,
     breaker,
     sender: new DiskSender(breaker, new BufferPool(READ_BUFFER_BYTES)),
     ...capabilities,

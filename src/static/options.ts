@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
 import type {
-  CompressOptions,
   KeepOptions,
   Precompressed,
   StaticCacheOptions,
@@ -9,7 +8,6 @@ import type {
   Variant,
   VariantsOptions,
 } from '../../types/static.ts';
-import { canEncode } from '../http/codings.ts';
 import { createLanguageOrder } from '../http/negotiation.ts';
 import {
   assertCalled,
@@ -110,7 +108,7 @@ const RULES: Rules<ResolvedOptions> = {
     isEither(isBoolean, isCodingList),
     "a boolean, or a list of 'br', 'zstd', 'gzip'",
   ),
-  compress: rule<boolean | CompressOptions>(false, isEither(isBoolean, isObject), 'a boolean, or an object'),
+  compress: flag(false),
   pages: rule(undefined, isObject, 'an object with config, csp or integrity'),
   listing: flag(false),
   keep: rule(undefined, isObject, 'an object with directory, days or maxBytes'),
@@ -129,25 +127,6 @@ const CACHE_RULES: Rules<CacheSettings> = {
   maxBytes: bytes(undefined, { from: 0 }),
   revalidateAfter: duration(0, { from: 0 }),
 };
-
-/** The `compress` option after checks, with defaults filled in. */
-export type CompressSettings = WithDefaults<CompressOptions>;
-
-const COMPRESS_RULES: Rules<CompressSettings> = {
-  codings: rule(CODINGS, isCodingList, "a list of 'br', 'zstd', 'gzip'"),
-  maxBytes: bytes(32 * MIB, { from: 0 }),
-};
-
-/** Checks the `compress` option. Codings that this version of Node cannot create are left out. */
-function resolveCompressOptions(given: boolean | CompressOptions): CompressSettings | undefined {
-  if (given === false) return undefined;
-  const options = resolveOptions(
-    { ...STATIC_OPTIONS, within: 'compress' },
-    given === true ? {} : given,
-    COMPRESS_RULES,
-  );
-  return { ...options, codings: options.codings.filter(canEncode) };
-}
 
 /** The option `keep` after checks; the directory is an absolute path. */
 export type KeepSettings = WithDefaults<KeepOptions>;
@@ -221,6 +200,7 @@ type Unchanged =
   | 'pages'
   | 'roots'
   | 'listing'
+  | 'compress'
   | 'setHeaders';
 
 /** The options of `staticFiles` after checks, with defaults filled in. */
@@ -242,7 +222,6 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   /** Extensions with a leading dot. */
   readonly extensions: readonly string[];
   readonly precompressed: readonly Precompressed[];
-  readonly compress: CompressSettings | undefined;
   /** The formats of the option `variants`. */
   readonly variants: readonly Variant[];
   /** The folders of languages, that of the default first. */
@@ -283,7 +262,6 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     ...cacheControl,
     extensions: cleanUrls ? [...new Set(['.html', ...named])] : named,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
-    compress: resolveCompressOptions(options.compress),
     ...resolveVariants(options.variants),
     rules: resolveRuleOptions(options.rules),
     keep: resolveKeepOptions(options.keep, cacheControl.mayBeImmutable),

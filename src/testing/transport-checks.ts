@@ -3,32 +3,25 @@ import { isDeepStrictEqual } from 'node:util';
 import type { EventLink, EventTransport, StoredMessage } from '../../types/pubsub.ts';
 import type { TestTransportOptions, TransportFactory } from '../../types/testing.ts';
 import { withTimeLimit } from '../http/timers.ts';
-import {
-  delay as duration,
-  flag,
-  optionalFunction,
-  type Rules,
-  resolveOptions,
-  wrongArgument,
-} from '../options/rules.ts';
+import { flag, optionalFunction, type Rules, resolveOptions, wrongArgument } from '../options/rules.ts';
 import { TRANSPORT_TEST_OPTIONS } from '../options/scopes.ts';
 import { isFunction } from '../options/values.ts';
 
 interface Settings {
   readonly interrupt: (() => unknown) | undefined;
   readonly single: boolean;
-  readonly timeout: number;
 }
 
 const RULES: Rules<Settings> = {
   interrupt: optionalFunction(),
   single: flag(false),
-  timeout: duration(10_000),
 };
 
 /** The limits of the option `history`. */
 const HISTORY = { length: 1000, ttl: 300_000 };
 const ID = /^[\w.:~-]{1,64}$/;
+/** Milliseconds in which a message must arrive, and a call settle. Tests shorten them. */
+export const TIMES = { limit: 10_000 };
 /** Milliseconds in which a message that must not come would arrive. */
 const QUIET = 100;
 
@@ -110,7 +103,7 @@ class Pair {
 
   /** Repeats a call while the connection is not open yet, or again. */
   async whenOpen<T>(call: () => T | Promise<T>): Promise<T> {
-    const end = performance.now() + this.settings.timeout;
+    const end = performance.now() + TIMES.limit;
     for (;;) {
       try {
         return await call();
@@ -127,13 +120,13 @@ class Pair {
 
   /** Rejects if a call does not settle within the time limit. */
   settles<T>(call: string, promise: Promise<T>): Promise<T> {
-    const { timeout } = this.settings;
-    return withTimeLimit(promise, timeout, () => new Error(`${call} did not settle within ${timeout} ms`));
+    const { limit } = TIMES;
+    return withTimeLimit(promise, limit, () => new Error(`${call} did not settle within ${limit} ms`));
   }
 
   /** Waits for a condition; false after the time limit. */
   async until(isMet: () => boolean): Promise<boolean> {
-    const end = performance.now() + this.settings.timeout;
+    const end = performance.now() + TIMES.limit;
     while (!isMet() && performance.now() < end) await pause(5);
     return isMet();
   }

@@ -10,16 +10,7 @@ import type {
 } from '../../types/uploads.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
 import { HttpError, isAborted, isQueued, toError, whenFirst } from '../http/reply.ts';
-import {
-  byOption,
-  bytes,
-  count,
-  formatValue,
-  isEither,
-  isOneOf,
-  resolveOptions,
-  rule,
-} from '../options/rules.ts';
+import { byOption, bytes, formatValue, isEither, isOneOf, resolveOptions, rule } from '../options/rules.ts';
 import { RECEIVE_FILES } from '../options/scopes.ts';
 import { isCount, isFunction, isObject } from '../options/values.ts';
 import { type FilePart, tooManyFiles } from './form.ts';
@@ -32,9 +23,12 @@ interface FormSettings extends ReceiptSettings {
   readonly files: Options['files'];
   /** Stores a file elsewhere. */
   readonly store: ((file: UploadedFile) => unknown) | undefined;
+  /** Maximum size of all texts. */
+  readonly maxTextBytes: number;
 }
 
 const MAX_FILES = 20;
+const MAX_FIELDS = 1000;
 const BODY_TIMEOUT = 30_000;
 
 const RULES = {
@@ -45,7 +39,6 @@ const RULES = {
     (value) => isObject(value) && Object.values(value).every(isCount),
     'an object with the number of files by name, such as { photo: 1 }',
   ),
-  maxFields: count(100),
   maxFieldBytes: bytes(64 * 1024, { from: 0 }),
   storage: rule<NonNullable<Options['storage']>>(
     'spool',
@@ -57,21 +50,22 @@ const RULES = {
 /** Checks the options of `receiveFiles` and adds defaults. */
 export function resolveFormOptions(given: unknown): FormSettings {
   const options = resolveOptions(RECEIVE_FILES, given, RULES);
-  const { files, storage, maxFields, maxFieldBytes } = options;
+  const { files, storage, maxFieldBytes } = options;
   const settings = receiptSettings(options, {
     scope: RECEIVE_FILES,
     // The parser lets one file more pass, so that the message says which name has too many or is not expected.
     maxFiles:
       options.maxFiles ?? (files ? Object.values(files).reduce((sum, most) => sum + most, 1) : MAX_FILES),
-    maxFields,
+    maxFields: MAX_FIELDS,
     maxFieldBytes,
     fieldOption: byOption('maxFieldBytes'),
     bodyTimeout: BODY_TIMEOUT,
     readerError: (error) => error,
   });
   const store = typeof storage === 'function' ? storage : undefined;
-  if (storage !== 'memory') return { ...settings, files, store };
-  return { ...settings, files, store, memoryBytesPerFile: settings.maxFileBytes, tempDir: undefined };
+  const form = { ...settings, files, store, maxTextBytes: 16 * maxFieldBytes };
+  if (storage !== 'memory') return form;
+  return { ...form, memoryBytesPerFile: settings.maxFileBytes, tempDir: undefined };
 }
 
 const warn: (error: Error) => void = createWarningLog({
@@ -127,9 +121,12 @@ function receiveForm(exchange: Exchange, settings: FormSettings): Promise<Receiv
   const receipt = new Receipt(exchange, settings, (error) => warn(toError(error)));
   const files = noFiles(settings);
   const body: FormBody = Object.create(null);
+  let textBytes = 0;
   return receipt.receive(async () => {
     await receipt.complete((part) => {
       if (part.kind === 'text') {
+        textBytes += Buffer.byteLength(part.value);
+        if (textBytes > settings.maxTextBytes) throw textsTooLarge(settings);
         const present = body[part.name];
         body[part.name] = present === undefined ? part.value : [present, part.value].flat();
       } else if (part.kind === 'file') {
@@ -160,6 +157,11 @@ function listOf({ name }: FilePart, lists: FileLists, { files }: FormSettings): 
   const most = files?.[name] ?? Number.POSITIVE_INFINITY;
   if (lists[name].length >= most) throw tooManyFiles(most, RECEIVE_FILES, name);
   return lists[name];
+}
+
+function textsTooLarge({ maxTextBytes }: FormSettings): HttpError {
+  const limit = `${maxTextBytes} bytes, 16 times the option "maxFieldBytes"`;
+  return new HttpError(413, `The texts of the form are larger than ${limit}`, { code: 'FIELD_TOO_LARGE' });
 }
 
 function unexpectedFile(name: string, names: readonly string[]): HttpError {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { close, constants, open, read, unlink, writev } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import type { UploadReadOptions } from '../../types/uploads.ts';
+import type { UploadedFile } from '../../types/uploads.ts';
 
 /** The storage of a spool. */
 export interface SpoolSettings {
@@ -225,13 +225,15 @@ const truncated = (): Error => new Error('The temporary file is shorter than wha
 
 const CHUNK = 64 * 1024;
 
+type ReadOptions = NonNullable<Parameters<UploadedFile['createReadStream']>[0]>;
+
 /**
  * Creates a stream of a spool from its first byte. Streams are independent and wait for bytes that have not
  * arrived. `unwatched` gets an error that no other listener of the stream gets.
  */
 export function readSpool(
   spool: Spool,
-  options: UploadReadOptions = {},
+  { encoding, highWaterMark = CHUNK }: ReadOptions = {},
   unwatched?: (error: Error) => void,
 ): Readable {
   let position = 0;
@@ -262,8 +264,8 @@ export function readSpool(
     });
   };
   const reader = new Readable({
-    highWaterMark: options.highWaterMark ?? CHUNK,
-    encoding: options.encoding,
+    highWaterMark,
+    encoding,
     read(size) {
       advance(this, size);
     },

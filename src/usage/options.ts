@@ -5,23 +5,12 @@ import type { RedisSource } from '../../types/redis.ts';
 import type { SchemaUsage } from '../../types/usage.ts';
 import type { Extension } from '../core/extension.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
-import {
-  assertSync,
-  formatValue,
-  isPathOrUrl,
-  optionalFunction,
-  optionError,
-  positive,
-  type Rules,
-  resolveOptions,
-  rule,
-  wrongReturnValue,
-} from '../options/rules.ts';
+import { formatValue, isPathOrUrl, optionError, type Rules, resolveOptions, rule } from '../options/rules.ts';
 import { USAGE_OPTIONS } from '../options/scopes.ts';
 import { isString } from '../options/values.ts';
 import { redisRule } from '../redis/clients.ts';
 import { commandsOf } from '../redis/commands.ts';
-import { type ClientReader, readClient, toClient, UsageRecorder } from './recorder.ts';
+import { toClient, UsageRecorder } from './recorder.ts';
 import {
   createFileTarget,
   createMemoryTarget,
@@ -33,15 +22,11 @@ import {
 interface UsageSettings {
   readonly file: string | URL | undefined;
   readonly redis: RedisSource | undefined;
-  readonly days: number;
-  readonly client: ((...args: Parameters<ClientReader>) => unknown) | undefined;
 }
 
 const rules: Rules<UsageSettings> = {
   file: rule<UsageSettings['file']>(undefined, isPathOrUrl, 'the path of a file, or a file: URL'),
   redis: redisRule,
-  days: positive(100, 'days'),
-  client: optionalFunction(),
 };
 
 const WARNINGS = { owner: 'graphqlHTTP', type: 'UsageWarning', code: 'ESPALIER_USAGE' };
@@ -56,9 +41,7 @@ export function createUsage(given: unknown): Extension {
   const settings = resolveOptions(USAGE_OPTIONS, given === true ? {} : given, rules);
   const warn = createWarningLog(WARNINGS);
   const recorder = new UsageRecorder({
-    ...settings,
     target: targetOf(settings),
-    clientOf: settings.client === undefined ? readClient : readerOf(settings.client),
     report: (error) => warn(new Error(`the usage was not written, and is written later: ${error.message}`)),
   });
   return {
@@ -67,9 +50,13 @@ export function createUsage(given: unknown): Extension {
     onSocket: (websocket, connectionParams) => recorder.open(websocket, connectionParams),
     prepare: (prepared) => ({
       admit({ variableValues, source, observed, caller }) {
-        const named = settings.client === undefined ? caller?.client : undefined;
-        const known = named === undefined ? undefined : toClient(named);
-        const client = recorder.count(prepared, variableValues, source, known);
+        const known = caller?.client;
+        const client = recorder.count(
+          prepared,
+          variableValues,
+          source,
+          known === undefined ? undefined : toClient(known),
+        );
         if (observed !== undefined) observed.client = client;
         return undefined;
       },
@@ -77,11 +64,11 @@ export function createUsage(given: unknown): Extension {
   };
 }
 
-function targetOf({ file, redis, days }: UsageSettings): UsageTarget {
+function targetOf({ file, redis }: UsageSettings): UsageTarget {
   if (file !== undefined && redis !== undefined)
     throw optionError(USAGE_OPTIONS, 'options "usage.file" and "usage.redis" are both set; keep one');
-  if (file !== undefined) return createFileTarget(checkFile(file), days);
-  return redis === undefined ? createMemoryTarget(days) : createRedisTarget(commandsOf(redis), days);
+  if (file !== undefined) return createFileTarget(checkFile(file));
+  return redis === undefined ? createMemoryTarget() : createRedisTarget(commandsOf(redis));
 }
 
 /** Returns the path of a file that can be written: the first interval is too late to notice. */
@@ -97,15 +84,6 @@ function checkFile(file: string | URL): string {
     problem = `which cannot be written; create the directory ${formatValue(folder)}, writable for this process, before the call: ${(error as Error).message}`;
   }
   throw optionError(USAGE_OPTIONS, `option "usage.file" is ${formatValue(path)}, ${problem}`);
-}
-
-function readerOf(client: NonNullable<UsageSettings['client']>): ClientReader {
-  return (source, connectionParams) => {
-    const returned = assertSync(client(source, connectionParams), USAGE_OPTIONS, 'client');
-    const read = toClient(returned);
-    if (read !== undefined) return read;
-    throw wrongReturnValue(USAGE_OPTIONS, 'client', returned, 'a name, { name, version } or undefined');
-  };
 }
 
 /** The usage of a handler without the option. */

@@ -52,8 +52,6 @@ interface OperationUsage {
 /** What a recorder needs. */
 interface RecorderParts {
   readonly target: UsageTarget;
-  readonly clientOf: ClientReader;
-  readonly days: number;
   /** Reports counts that could not be written; they are written later. */
   report(error: Error): void;
 }
@@ -85,7 +83,7 @@ export class UsageRecorder implements SchemaUsage {
 
   /** Reads the client of a WebSocket, whose operations it names. */
   open(websocket: object, connectionParams: Readonly<Record<string, unknown>>): void {
-    this.#sockets.set(websocket, this.#parts.clientOf(websocket, connectionParams));
+    this.#sockets.set(websocket, readClient(websocket, connectionParams));
   }
 
   /**
@@ -100,8 +98,7 @@ export class UsageRecorder implements SchemaUsage {
   ): Client {
     const now = Date.now();
     if (now >= this.#dayEnds) this.#beginDay(now);
-    const given =
-      known ?? this.#sockets.get(source as object) ?? this.#parts.clientOf(source as object, undefined);
+    const given = known ?? this.#sockets.get(source as object) ?? readClient(source as object);
     const client = this.#clients.of(given);
     const usage = this.#usages.get(prepared.operation) ?? this.#add(prepared);
     let counter = usage.counters.get(client);
@@ -222,7 +219,7 @@ export class UsageRecorder implements SchemaUsage {
       await this.#parts.target.add(counts);
     } catch (error) {
       this.#counts.add(counts);
-      this.#counts.keep(this.#parts.days);
+      this.#counts.keepRecent();
       this.#schedule();
       throw error;
     }
@@ -235,12 +232,6 @@ interface Client {
   readonly version: string | undefined;
   readonly key: string;
 }
-
-/** Returns the client of a request, or of a WebSocket with the payload of `connection_init`. */
-export type ClientReader = (
-  source: object,
-  connectionParams: Readonly<Record<string, unknown>> | undefined,
-) => Client;
 
 const clientNamed = (name: string): Client => ({ name, version: undefined, key: name });
 /** Operations whose client has no name. */
@@ -260,11 +251,11 @@ const NAMES = [
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Reads the client that a request or a WebSocket names. */
-export const readClient: ClientReader = (source, connectionParams) => {
+/** Reads the client that a request, or a WebSocket with the payload of `connection_init`, names. */
+function readClient(source: object, connectionParams: Values = {}): Client {
   const { headers = {} } = source as { readonly headers?: Values };
-  return fromValues(connectionParams ?? {}) ?? fromValues(headers) ?? UNNAMED;
-};
+  return fromValues(connectionParams) ?? fromValues(headers) ?? UNNAMED;
+}
 
 function fromValues(values: Values): Client | undefined {
   for (const [nameOf, versionOf] of NAMES) {
@@ -280,15 +271,9 @@ function createClient(name: string, version: unknown): Client {
   return { name, version, key: `${name}@${version}` };
 }
 
-/** Reads what the option `usage.client` returned; undefined for a value of another type. */
-export function toClient(returned: unknown): Client | undefined {
-  if (returned === undefined) return UNNAMED;
-  const { name, version }: Partial<Record<keyof UsageClient, unknown>> = isObject(returned)
-    ? returned
-    : { name: returned };
-  if (!isString(name) || name === '' || (version !== undefined && !isString(version))) return undefined;
-  return createClient(name, version);
-}
+/** The client that the option `caller` names. */
+export const toClient = (given: string | UsageClient): Client =>
+  isString(given) ? createClient(given, undefined) : createClient(given.name, given.version);
 
 class DailyClients {
   readonly #byKey = new Map<string, Client>([

@@ -6,6 +6,9 @@ import { getOrCreate, isCount, isObject } from '../options/values.ts';
 import type { RedisCommands } from '../redis/clients.ts';
 import { RedisScript } from '../redis/commands.ts';
 
+/** The days that are kept. */
+const DAYS = 100;
+
 /** The operations of one client on one day, with the coordinates that they used. */
 class ClientCounts {
   operations = 0;
@@ -35,9 +38,9 @@ export class UsageCounts {
     }
   }
 
-  /** Forgets all but the last days. */
-  keep(days: number): void {
-    for (const day of [...this.days.keys()].sort().slice(0, -days)) this.days.delete(day);
+  /** Forgets all but the last `DAYS`. */
+  keepRecent(): void {
+    for (const day of [...this.days.keys()].sort().slice(0, -DAYS)) this.days.delete(day);
   }
 
   toJSON(): UsageReport {
@@ -99,12 +102,12 @@ export interface UsageTarget {
 }
 
 /** Keeps counts in the memory of the process. */
-export function createMemoryTarget(days: number): UsageTarget {
+export function createMemoryTarget(): UsageTarget {
   const kept = new UsageCounts();
   return {
     async add(counts) {
       kept.add(counts);
-      kept.keep(days);
+      kept.keepRecent();
     },
     async read() {
       const copy = new UsageCounts();
@@ -121,7 +124,7 @@ export function createMemoryTarget(days: number): UsageTarget {
 const LOCK = { wait: 50, limit: 6000, stale: 4000 };
 
 /** Keeps counts in a JSON file, which several processes may share: each adds its counts while it has the lock. */
-export function createFileTarget(path: string, days: number): UsageTarget {
+export function createFileTarget(path: string): UsageTarget {
   const lock = `${path}.lock`;
 
   async function acquire(): Promise<void> {
@@ -145,7 +148,7 @@ export function createFileTarget(path: string, days: number): UsageTarget {
       try {
         const kept = await readUsageFile(path, { isOptional: true });
         kept.add(counts);
-        kept.keep(days);
+        kept.keepRecent();
         await writeFile(temporary, `${JSON.stringify(kept)}\n`);
         await rename(temporary, path);
       } catch (error) {
@@ -192,7 +195,7 @@ const TIMEOUT = 2000;
  * Keeps counts in Redis: a hash per day, whose fields are a coordinate, a space and a client; the operations have the
  * empty coordinate. A command that was sent and not confirmed is sent again, so that a count is rather too high.
  */
-export function createRedisTarget(redis: RedisCommands, days: number): UsageTarget {
+export function createRedisTarget(redis: RedisCommands): UsageTarget {
   return {
     async add(counts) {
       for (const [day, clients] of counts.days) {
@@ -202,7 +205,7 @@ export function createRedisTarget(redis: RedisCommands, days: number): UsageTarg
         ]);
         for (let sent = 0; sent < fields.length; sent += COUNTS_PER_COMMAND) {
           const some = fields.slice(sent, sent + COUNTS_PER_COMMAND).flat();
-          await ADD.run(redis, TIMEOUT, PREFIX + day, days * DAY_SECONDS, ...some);
+          await ADD.run(redis, TIMEOUT, PREFIX + day, DAYS * DAY_SECONDS, ...some);
         }
         // Only the other days are added again if a later command fails.
         counts.days.delete(day);
@@ -210,7 +213,7 @@ export function createRedisTarget(redis: RedisCommands, days: number): UsageTarg
     },
     async read() {
       const counts = new UsageCounts();
-      for (let ago = days - 1; ago >= 0; ago--) {
+      for (let ago = DAYS - 1; ago >= 0; ago--) {
         const day = dayOf(Date.now() - ago * DAY_SECONDS * 1000);
         const reply = await READ.run(redis, TIMEOUT, PREFIX + day);
         for (let index = 0; index < reply.length; index += 2) {

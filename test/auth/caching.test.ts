@@ -52,7 +52,7 @@ async function serve(
 
 async function createRedisStore(): Promise<RedisStore> {
   redis ??= await startRedis();
-  const store = redisStore({ redis: redis.url, prefix: randomUUID() });
+  const store = redisStore({ redis: `${redis.url}?keyPrefix=${randomUUID()}` });
   stores.push(store);
   await versionOf(store);
   return store;

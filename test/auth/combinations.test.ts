@@ -32,7 +32,8 @@ describe.each(['compiled', 'graphql-js'] as const)('%s', (engine) => {
   ] as const)(
     'idempotency, mode %s: a stored result is not sent to its user without the scope',
     async (mode, query, scope) => {
-      const { url } = await create({ engine, auth: { ...auth, mode }, idempotency: { user: () => 'u' } });
+      const options = { auth: { ...auth, mode }, caller: () => ({ id: 'u' }), idempotency: true };
+      const { url } = await create({ engine, ...options });
       const send = async (scopes: string) => {
         const headers = { accept: GRAPHQL, 'x-scopes': scopes, 'idempotency-key': '1' };
         const response = await fetch(url, {
@@ -82,7 +83,8 @@ describe.each(['compiled', 'graphql-js'] as const)('%s', (engine) => {
       engine,
       auth: nulls,
       rootValue: { write: 'SECRET' },
-      idempotency: { user: () => 'u' },
+      caller: () => ({ id: 'u' }),
+      idempotency: true,
     });
     const service = await run((req, res) => handler(req, res));
     services.push(service);
@@ -144,7 +146,8 @@ describe.each(['compiled', 'graphql-js'] as const)('%s', (engine) => {
         engine,
         rootValue: { t: { x: 'SECRET' } },
         context: {},
-        idempotency: { user: () => null },
+        caller: () => null,
+        idempotency: true,
         auth: {
           // Without a context the schema is chosen, for a socket when it is opened.
           scopes: (_req, { context }) => (context === undefined ? ['b'] : scopes),

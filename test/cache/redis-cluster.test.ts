@@ -24,15 +24,15 @@ beforeAll(async () => {
 afterAll(() => cluster.stop());
 
 function createStore(prefix: string, nodes = cluster): RedisStore {
-  const store = redisStore({ redis: nodes.client(), prefix });
+  const store = redisStore({ redis: nodes.client({ keyPrefix: prefix }) });
   atEnd(() => store.close());
   return store;
 }
 
-/** Returns a prefix whose keys are on the master with this index. */
+/** Returns a key prefix whose keys are on the master with this index: its braces are the hash tag. */
 async function prefixOf(admin: Redis, master: number): Promise<string> {
   for (;;) {
-    const prefix = randomUUID();
+    const prefix = `{${randomUUID()}}`;
     if (Math.floor(Number(await admin.call('CLUSTER', 'KEYSLOT', prefix)) / 5462) === master) return prefix;
   }
 }

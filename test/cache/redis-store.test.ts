@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import request from 'supertest';
 import { redisStore } from '../../middleware/cache.ts';
 import { graphqlHTTP } from '../../middleware/index.ts';
-import type { RedisStore, RedisStoreOptions } from '../../types/response-cache.ts';
+import type { RedisStore } from '../../types/response-cache.ts';
 import { startProxy } from '../pubsub/proxy.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { createBlog, serveBlog, TAG_DIRECTIVE } from './blog.ts';
@@ -32,8 +32,8 @@ afterAll(async () => {
   await redis.kill();
 });
 
-function createStore(options: Partial<RedisStoreOptions> = {}): RedisStore {
-  const store = redisStore({ redis: redis.url, prefix: randomUUID(), ...options });
+function createStore({ url = redis.url, prefix = randomUUID() as string } = {}): RedisStore {
+  const store = redisStore({ redis: `${url}?keyPrefix=${prefix}` });
   stores.push(store);
   return store;
 }
@@ -127,7 +127,7 @@ describe('redisStore', () => {
 
   it('redisStore does not use entries from before a restart of Redis', async () => {
     const server = await startRedis();
-    const store = createStore({ redis: server.url });
+    const store = createStore({ url: server.url });
     await store.set('k', entryOf('1', ['x']), await versionOf(store));
     const copy = new Redis(server.url);
     const keys = await copy.keys('*');
@@ -161,7 +161,7 @@ describe('redisStore', () => {
   it('redisStore applies an invalidation during an outage in this process, and in Redis when it replies again', async () => {
     const proxy = await startProxy(redis.url);
     const prefix = randomUUID();
-    const store = createStore({ prefix, redis: proxy.url });
+    const store = createStore({ url: proxy.url, prefix });
     const other = createStore({ prefix });
     await versionOf(other);
     await store.set('k', entryOf('old', ['x']), await versionOf(store));
@@ -183,7 +183,7 @@ describe('redisStore', () => {
     const full = await startRedis(['--maxmemory-policy', 'noeviction']);
     const client = new Redis(full.url);
     const prefix = randomUUID();
-    const [one, two] = [createStore({ redis: full.url, prefix }), createStore({ redis: full.url, prefix })];
+    const [one, two] = [createStore({ url: full.url, prefix }), createStore({ url: full.url, prefix })];
     try {
       const version = await versionOf(one);
       await versionOf(two);
@@ -200,14 +200,14 @@ describe('redisStore', () => {
     }
   });
 
-  it('an empty argument and an empty text of the option "tags" add no tag, and the result is stored in Redis', async () => {
+  it('an empty argument adds no tag, and the result is stored in Redis', async () => {
     const schema = schemaOf(
-      `${TAG_DIRECTIVE} type Query { count(id: ID): Int @cacheControl(maxAge: 60) @cacheTag(format: "{$args.id}") }`,
+      `${TAG_DIRECTIVE} type Query { count(id: ID): Int @cacheControl(maxAge: 60) @cacheTag(format: "{$args.id}") @cacheTag(format: "all") }`,
     );
     let calls = 0;
     const store = createStore();
-    const cache = { store, tags: () => ['', 'all'] };
-    const handler = graphqlHTTP(schema, { responseCache: cache, rootValue: { count: () => ++calls } });
+    const rootValue = { count: () => ++calls };
+    const handler = graphqlHTTP(schema, { responseCache: { store }, rootValue });
     const app = express().use('/graphql', handler);
     await versionOf(store);
     const count = async (): Promise<number> => (await get(app, '{ count(id: "") }')).body.data.count;
@@ -226,7 +226,7 @@ describe('redisStore', () => {
   it('redisStore works for users without permission for INFO', async () => {
     await admin.acl('SETUSER', 'noinfo', 'on', '>secret', '~*', '&*', '+@all', '-info');
     const url = redis.url.replace('redis://', 'redis://noinfo:secret@');
-    const store = createStore({ redis: url });
+    const store = createStore({ url });
     expect(await store.set('k', entryOf('1', ['x']), await versionOf(store))).toBe(true);
     expect(await textOf(store)).toBe('1');
   });
@@ -235,7 +235,7 @@ describe('redisStore', () => {
     await admin.acl('SETUSER', 'noeval', 'on', '>secret', '~*', '&*', '+@all', '-eval');
     const url = redis.url.replace('redis://', 'redis://noeval:secret@');
     const blog = createBlog();
-    const { app } = serveBlog(blog, { responseCache: { store: createStore({ redis: url }) } });
+    const { app } = serveBlog(blog, { responseCache: { store: createStore({ url }) } });
     let requests = 0;
     // The store sends nothing before it is connected.
     const isReported = (): boolean => errors.some((error) => String(error).includes('NOPERM'));
@@ -261,7 +261,7 @@ describe('a Redis that does not reply', () => {
     async (fault) => {
       const proxy = await startProxy(redis.url);
       const blog = createBlog();
-      const { app } = serveBlog(blog, { responseCache: { store: createStore({ redis: proxy.url }) } });
+      const { app } = serveBlog(blog, { responseCache: { store: createStore({ url: proxy.url }) } });
       const isHit = async (): Promise<boolean> => (await get(app, QUERY)).headers.age !== undefined;
       const hits = async (): Promise<void> => {
         while (!(await isHit())) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -278,7 +278,7 @@ describe('a Redis that does not reply', () => {
   it('a mutation does not wait for a Redis that was stopped', async () => {
     const server = await startRedis();
     const { app, handler } = serveBlog(createBlog(), {
-      responseCache: { store: createStore({ redis: server.url }) },
+      responseCache: { store: createStore({ url: server.url }) },
     });
     while ((await get(app, QUERY)).headers.age === undefined)
       await new Promise((resolve) => setTimeout(resolve, 20));

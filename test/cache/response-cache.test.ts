@@ -531,25 +531,6 @@ describe('single flight', () => {
     server.close();
     server.closeAllConnections();
   });
-
-  it('requests do not wait for a result whose tags could not be created', async () => {
-    const blog = createBlog({ Query: { slow: async () => blog.posts.get('1') } });
-    const errors: string[] = [];
-    const { app } = serveBlog(blog, {
-      responseCache: {
-        tags() {
-          throw new Error('no tags');
-        },
-      },
-      onError: (error) => void errors.push((error as Error).message),
-    });
-    app.use((_error: unknown, _req: unknown, res: express.Response, _next: unknown) => {
-      res.status(500).end();
-    });
-    for (let count = 0; count < 2; count++)
-      expect((await get(app, '{ slow(id: 1) { id } }')).status).toBe(500);
-    expect(errors).toEqual(['no tags', 'no tags']);
-  });
 });
 
 describe('expired results', () => {

@@ -112,12 +112,12 @@ describe('the option compress and streams', () => {
     expect(stream.text).toContain('{"data":{"double":8}}');
   });
 
-  it('streams of requests with a cookie are plain unless private is set', async () => {
+  it('streams of requests with a cookie are plain unless compress is "all"', async () => {
     const { url } = await serve();
     const plain = await open(url, { 'accept-encoding': 'gzip', cookie: 'session=1' });
     expect(plain.coding).toBeUndefined();
     plain.req.destroy();
-    const { url: other } = await serve({ compress: { private: true } });
+    const { url: other } = await serve({ compress: 'all' });
     const coded = await open(other, { 'accept-encoding': 'gzip', cookie: 'session=1' });
     expect(coded.coding).toBe('gzip');
     coded.req.destroy();

@@ -183,10 +183,11 @@ it.each(each)('when %s, one error is logged over %s by default', async (_name, t
   ]);
 });
 
-const store = { get: reject, set: reject };
+/** A client of ioredis that fails. */
+const redis = { status: 'ready', duplicate: fail, get: reject, set: reject };
 
 async function requestFromStore(onError?: (error: unknown) => void): Promise<void> {
-  const handler = graphqlHTTP(schema, { documents: { apq: { store } }, onError });
+  const handler = graphqlHTTP(schema, { documents: { apq: { redis } }, onError });
   const { port } = await serve(handler);
   const extensions = { persistedQuery: { version: 1, sha256Hash: '0'.repeat(64) } };
   const headers = { 'content-type': 'application/json' };

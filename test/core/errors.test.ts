@@ -631,7 +631,7 @@ describe('masked errors', () => {
     ['an operation', {}, '{ fails }', {}],
     ['an operation with extensions', { onOperation: () => ({ extensions: { a: 1 } }) }, '{ fails }', {}],
     ['an operation with a cost', { cost: { maxCost: 1000 } }, '{ fails }', {}],
-    ['a mutation whose result is stored', { idempotency: { user: () => 'ada' } }, 'mutation { fail }', KEYED],
+    ['a mutation that is stored', { caller: () => null, idempotency: true }, 'mutation { fail }', KEYED],
     ['a cached operation', { responseCache: true }, '{ fails }', {}],
   ])('GraphQLErrors of %s are not created if nobody reads them', async (_title, options, query, headers) => {
     expect(await ask(options, query, headers)).not.toContain('path');

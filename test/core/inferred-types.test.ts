@@ -44,7 +44,6 @@ it('functions of the options know what caller and context return, without a cast
     auth: { policies: (names, _source, { context }) => (context?.email === 'root' ? names : []) },
     budget: { limit: 100, key: (_source, context) => is<string | undefined>().as(context.email) },
     responseCache: { key: (_req, context) => context.email ?? null },
-    idempotency: { user: (_source, context) => context.email },
   });
   const context = { email: 'ada@example.com' };
   expect(await handler.execute({ query: '{ hello }', context })).toEqual({ data: { hello: 'Hello' } });

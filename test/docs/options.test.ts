@@ -49,8 +49,6 @@ const PAGES_OF_OWNERS: Record<string, string> = {
   ClientLimitOptions: 'rate-limits',
   CursorOptions: 'resume',
   DrainOptions: 'health',
-  CompressOptions: 'static-compression',
-  GraphQLCompressOptions: 'compression',
   DocumentLimits: 'limits',
   GraphQLLimits: 'limits',
 };
@@ -91,7 +89,6 @@ const DEFAULTS: Record<string, object> = {
   caching: { ...resolveCacheControl(true) },
   ReceiveFilesOptions: {
     ...resolveFormOptions(undefined),
-    maxFields: 100,
     maxFieldBytes: 65_536,
     storage: 'spool',
   },

@@ -69,7 +69,6 @@ describe('the examples of the documentation and of the repository', () => {
     ["attachSubscriptions(server, handler, { share: () => 'everybody' });", 0],
     ['  share: (_context) => {\n    return 1;\n  },', 0],
     ["budget: { limit: 5, key: () => 'all' }", 0],
-    ["idempotency: { user() { return 'x'; } }", 0],
     ["context: ({ headers }) => ({ tenant: headers['x-tenant'] }),", 1],
     ["graphiql: (req) => req.headers.cookie?.includes('staff=1') === true,", 2],
     ["session({ secret: 'change me' })", 3],
@@ -82,7 +81,6 @@ describe('the examples of the documentation and of the repository', () => {
 
   it.each([
     'share: (context: { tenant?: string }) => context.tenant,',
-    'idempotency: { user: () => null }',
     "process.once('SIGTERM', async () => {\n  await server.drain();\n  await events.close().catch(console.error);\n});",
   ])('the check accepts %j', (code) => {
     expect(Object.values(UNSAFE).filter((pattern) => pattern.test(code))).toEqual([]);

@@ -300,17 +300,14 @@ describe('the GraphiQL page', () => {
     expect(problems).toEqual([]);
   });
 
-  it.each([{ csp: true }, { csp: false }])(
-    "GraphiQL works under helmet's default policy, with its own policy: $csp",
-    async ({ csp }) => {
-      await serveWith({ csp }, helmet());
-      const { response, run, write, problems } = await open();
-      await write('query { hello }');
-      await run.click();
-      await response.getByText('"Hello world"').waitFor();
-      expect(problems).toEqual([]);
-    },
-  );
+  it('GraphiQL works after helmet, whose policy it replaces with its own', async () => {
+    await serveWith({}, helmet());
+    const { response, run, write, problems } = await open();
+    await write('query { hello }');
+    await run.click();
+    await response.getByText('"Hello world"').waitFor();
+    expect(problems).toEqual([]);
+  });
 
   it('GraphiQL explains how to attach a WebSocket without a WebSocket server', async () => {
     await serveWith(true);

@@ -119,14 +119,6 @@ eachExpress((express) => {
     expect(json.headers['content-security-policy']).toContain("script-src-attr 'none'");
   });
 
-  it('the csp option leaves the policy to the application or adds sources', async () => {
-    expect(policyOf(await visit(serve({ csp: false })))).toBeUndefined();
-    const csp = { 'img-src': 'https://images.example', 'frame-ancestors': ["'self'"], 'report-to': 'csp' };
-    expect(policyOf(await visit(serve({ csp })))).toBe(
-      `${STRICT.replace('data:', 'data: https://images.example').replace("frame-ancestors 'none'", "frame-ancestors 'self'")}; report-to csp`,
-    );
-  });
-
   it.each([
     [{ endpoint: '/elsewhere' }, "connect-src 'self'"],
     [{ endpoint: 'https://api.example/graphql' }, "connect-src 'self' https://api.example wss://api.example"],

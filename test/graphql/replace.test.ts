@@ -82,12 +82,12 @@ describe('replace of the handler of graphqlHTTP', () => {
   });
 
   it('replace lets sockets finish with the earlier schema, and then closes them with 1012', async () => {
-    const { handler, url } = await serve();
+    const { handler, url } = await serve({ timeout: 500 });
     const old = await ready(url.replace('http', 'ws'));
     const idle = await ready(url.replace('http', 'ws'));
     old.send({ id: '1', type: 'subscribe', payload: { query: 'subscription { ticks }' } });
     expect(await old.next()).toMatchObject({ payload: { data: { ticks: 0 } } });
-    await handler.replace(schemaOf(1), { timeout: 50 });
+    await handler.replace(schemaOf(1));
     idle.send({ id: '1', type: 'subscribe', payload: { query: '{ only1 }' } });
     expect(await idle.next()).toMatchObject({ payload: { data: { only1: 1 } } });
     expect(await old.closed).toEqual({ code: 1012, reason: 'The schema was replaced' });
@@ -95,12 +95,12 @@ describe('replace of the handler of graphqlHTTP', () => {
   });
 
   it('replace ends event streams of the earlier schema after the time', async () => {
-    const { handler, url } = await serve();
+    const { handler, url } = await serve({ timeout: 500 });
     const headers = { 'content-type': 'application/json', accept: 'text/event-stream' };
     const body = JSON.stringify({ query: 'subscription { ticks }' });
     const response = await fetch(url, { method: 'POST', headers, body });
     const text = response.text();
-    await handler.replace(schemaOf(1), { timeout: 50 });
+    await handler.replace(schemaOf(1));
     expect(await text).toContain('"ticks":0');
   });
 });

@@ -27,7 +27,8 @@ const pay = async ({ op, hangs }: { readonly op: string; readonly hangs?: boolea
 const handler = graphqlHTTP(schema, {
   rootValue: { pay },
   onError: false,
-  idempotency: { user: () => 'user', redis: store, required: true },
+  caller: () => ({ id: 'user' }),
+  idempotency: { redis: store, required: true },
 });
 const server = http.createServer(handler);
 attachSubscriptions(server, handler, { path: '/graphql' });

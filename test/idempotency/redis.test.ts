@@ -100,11 +100,8 @@ it('a function that returns the schema, and a schema that declares the directive
   const rootValue = { pay: () => ++effects.count };
   const schemas = [buildSchema(sdl), buildSchema(`${idempotentTypeDefs} ${sdl}`)];
   for (const [index, schema] of schemas.entries()) {
-    const idempotency = { user: () => index, redis };
-    const handlers = [
-      graphqlHTTP(schema, { rootValue, idempotency }),
-      graphqlHTTP(async () => schema, { rootValue, idempotency }),
-    ];
+    const options = { rootValue, caller: () => ({ id: String(index) }), idempotency: { redis } };
+    const handlers = [graphqlHTTP(schema, options), graphqlHTTP(async () => schema, options)];
     for (const handler of handlers) {
       const body = { query: 'mutation { pay @idempotent(key: "k") }' };
       const { body: text } = await inject(handler, { path: '/', body });
@@ -112,7 +109,7 @@ it('a function that returns the schema, and a schema that declares the directive
     }
   }
   const other = buildSchema(`directive @idempotent on FIELD ${sdl}`);
-  expect(() => graphqlHTTP(other, { idempotency: { user: () => 1 } })).toThrow(
+  expect(() => graphqlHTTP(other, { caller: () => null, idempotency: true })).toThrow(
     /another directive @idempotent/,
   );
 });

@@ -1,6 +1,7 @@
 import { buildSchema, GraphQLError, type GraphQLSchema } from 'graphql';
 import { graphqlHTTP, Upload } from '../../middleware/graphql.ts';
 import { TIMES } from '../../src/idempotency/mutations.ts';
+import type { Caller } from '../../types/caller.ts';
 import type { ConnectRequest } from '../../types/connect.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import type { IdempotencyOptions } from '../../types/idempotency.ts';
@@ -75,8 +76,8 @@ export function createSchema(effects: Effects): GraphQLSchema {
   return schema;
 }
 
-export const userOf = ({ headers }: Pick<ConnectRequest, 'headers'>): string | null =>
-  headers['x-user'] === undefined ? null : String(headers['x-user']);
+export const callerOf = ({ headers }: Pick<ConnectRequest, 'headers'>): Caller | null =>
+  headers['x-user'] === undefined ? null : { id: String(headers['x-user']) };
 
 export interface Answer {
   readonly status: number;
@@ -109,7 +110,8 @@ export async function serve(
   const reports: unknown[] = [];
   const handler = graphqlHTTP(createSchema(effects), {
     onError: (error) => void reports.push(error),
-    idempotency: { user: userOf, ...idempotency },
+    caller: callerOf,
+    idempotency,
     ...options,
   });
   const listening = await listen(handler, '/');

@@ -5,14 +5,15 @@ import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { listen } from '../kit.ts';
 import { connect, LEGACY, MODERN, ready } from '../live/client.ts';
 import { until } from '../until.ts';
-import { createSchema, Effects, post, userOf, useTimes } from './service.ts';
+import { callerOf, createSchema, Effects, post, useTimes } from './service.ts';
 
 async function serve(engine: 'compiled' | 'graphql-js', effects: Effects, wait = 5000): Promise<string> {
   useTimes({ wait });
   const handler = graphqlHTTP(createSchema(effects), {
     engine,
     onError: false,
-    idempotency: { user: userOf, required: ['pay'] },
+    caller: callerOf,
+    idempotency: { required: ['pay'] },
   });
   const server = http.createServer(handler);
   attachSubscriptions(server, handler, { path: '/graphql' });

@@ -104,7 +104,6 @@ describe.each(['compiled', 'graphql-js'] as const)('values given to the applicat
       onOperation: writes.watch('onOperation', undefined),
       statusCodes: writes.watch('statusCodes', 200),
       batching: true,
-      usage: { client: writes.watch('usage.client', 'test') },
       uploads: { accept: writes.watch('accept', true) },
     });
     const app = express().use('/graphql', handler);
@@ -144,7 +143,7 @@ describe.each(['compiled', 'graphql-js'] as const)('values given to the applicat
     expect([...writes.seen].sort()).toEqual([
       ...['accept', 'allowedOrigins', 'context', 'event', 'formatError', 'introspection', 'onClose'],
       ...['onConnect', 'onError', 'onOperation', 'put', 'resolve', 'rootValue', 'share'],
-      ...['statusCodes', 'subscribe', 'usage.client'],
+      ...['statusCodes', 'subscribe'],
     ]);
     expect(writes.refused).toEqual([]);
   });

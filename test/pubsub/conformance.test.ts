@@ -1,6 +1,8 @@
 /** @tags once slow */
 import { redis as overRedis } from '../../middleware/pubsub.ts';
 import { testTransport } from '../../middleware/testing.ts';
+import { TIMES } from '../../src/testing/transport-checks.ts';
+import { atEnd } from '../kit.ts';
 import { startCluster } from '../redis-cluster.ts';
 import {
   INTERRUPTIONS,
@@ -21,6 +23,14 @@ const ALL = [
   'an interruption loses nothing silently',
   'close ends the transport',
 ];
+/** Tests a transport with faults, for whose messages it does not wait long. */
+function testSoon({ create, interrupt }: MemoryBroker): Promise<readonly string[]> {
+  const { limit } = TIMES;
+  atEnd(() => Object.assign(TIMES, { limit }));
+  TIMES.limit = 500;
+  return testTransport(create, { interrupt });
+}
+
 const WITHOUT_HISTORY = ALL.filter((name) => !/links|history/.test(name));
 
 describe.each([
@@ -59,7 +69,7 @@ describe.each([
     ['sends an event again', { retries: true }, /the message 30 was delivered twice/],
   ])('fails testTransport if it %s', async (_fault, faults, message) => {
     const broker = new MemoryBroker({ history, faults });
-    const tested = testTransport(broker.create, { interrupt: broker.interrupt, timeout: 500 });
+    const tested = testSoon(broker);
     await expect(tested).rejects.toMatchObject({
       code: 'ERR_TRANSPORT',
       message: expect.stringMatching(message),
@@ -102,7 +112,7 @@ it.each<[string, boolean, Faults, RegExp]>([
   ['has no links', true, { unlinked: true }, /- links name the message before: the message 0 has no link/],
 ])('testTransport finds a transport that %s', async (_, history, faults, message) => {
   const broker = new MemoryBroker({ history, faults });
-  const tested = testTransport(broker.create, { interrupt: broker.interrupt, timeout: 500 });
+  const tested = testSoon(broker);
   await expect(tested).rejects.toThrow(message);
 });
 

@@ -9,7 +9,8 @@ const handler = graphqlHTTP(buildSchema('type Query { one: Int }'), {
   budget: { limit: 10, redis },
   usage: { redis },
   documents: { apq: { redis } },
-  idempotency: { user: () => null, redis },
+  caller: () => null,
+  idempotency: { redis },
 });
 const { status } = await inject(handler, { query: '{ one }' });
 await handler.usage.flush().catch(() => undefined);

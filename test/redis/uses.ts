@@ -96,9 +96,8 @@ export async function assertEvents(client: RedisSource): Promise<void> {
 
 /** Stores an entry, and invalidates it by one of its tags. */
 export async function assertInvalidation(redis: RedisSource): Promise<void> {
-  const prefix = randomUUID();
   const [here, there] = [1, 2].map(() => {
-    const store = redisStore({ redis, prefix });
+    const store = redisStore({ redis });
     atEnd(() => store.close());
     return store;
   }) as [ReturnType<typeof redisStore>, ReturnType<typeof redisStore>];
@@ -132,9 +131,10 @@ export async function assertBudget(redis: RedisSource): Promise<void> {
 /** Two processes add to the counts of a day. */
 export async function assertUsage(redis: RedisSource): Promise<void> {
   const name = randomUUID();
-  const create = () => graphqlHTTP(schema, { usage: { redis, client: () => name } });
+  const create = () => graphqlHTTP(schema, { usage: { redis } });
   const [here, there] = [create(), create()];
-  for (const handler of [here, there]) await inject(handler, { query: '{ one }' });
+  for (const handler of [here, there])
+    await inject(handler, { query: '{ one }', headers: { 'graphql-client-name': name } });
   await here.usage.flush();
   const { days } = await there.usage.report();
   const [clients] = Object.values(days);
@@ -148,10 +148,10 @@ export async function assertIdempotency(redis: RedisSource): Promise<void> {
     type Query { one: Int } type Mutation { pay: Int }`);
   Object.assign(mutations.getMutationType()?.getFields()['pay'] ?? {}, { resolve: () => ++calls });
   const user = randomUUID();
-  const idempotency = { user: () => user, redis };
+  const options = { caller: () => ({ id: user }), idempotency: { redis } };
   const query = `mutation { pay @idempotent(key: "a") }`;
   for (let i = 0; i < 2; i++) {
-    const { data } = await inject(graphqlHTTP(mutations, { idempotency }), { query });
+    const { data } = await inject(graphqlHTTP(mutations, options), { query });
     expect(data).toEqual({ pay: 1 });
   }
 }

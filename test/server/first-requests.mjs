@@ -14,8 +14,12 @@ const schema = new GraphQLSchema({
   query: new GraphQLObjectType({ name: 'Query', fields: { hello: { type: GraphQLInt } } }),
   mutation: new GraphQLObjectType({ name: 'Mutation', fields: { up } }),
 });
-const idempotency = { user: () => 'ada' };
-const graphql = graphqlHTTP(schema, { onError: false, responseCache: true, idempotency });
+const graphql = graphqlHTTP(schema, {
+  onError: false,
+  responseCache: true,
+  caller: () => null,
+  idempotency: true,
+});
 const files = staticFiles(process.argv[2]);
 const server = createServer((req, res) => {
   if (req.url.startsWith('/graphql')) return graphql(req, res);

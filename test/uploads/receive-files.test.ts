@@ -139,7 +139,14 @@ describe('receiveFiles', () => {
     ['one file too many', { maxFiles: 2 }, [file('a'), file('a'), file('b')], 413, 'TOO_MANY_FILES'],
     ['a byte too much of a file', { maxFileBytes: 5 }, [file('a', '123456')], 413, 'FILE_TOO_LARGE'],
     ['a byte too much of a text', { maxFieldBytes: 3 }, [field('a', '1234')], 413, 'FIELD_TOO_LARGE'],
-    ['a text field too many', { maxFields: 1 }, [field('a', ''), field('b', '')], 413, 'TOO_MANY_FIELDS'],
+    ['a text field too many', {}, Array(1001).fill(field('a', '')), 413, 'TOO_MANY_FIELDS'],
+    [
+      'a byte too much of all texts',
+      { maxFieldBytes: 1 },
+      Array(17).fill(field('a', '1')),
+      413,
+      'FIELD_TOO_LARGE',
+    ],
     ['a body that is too large', { maxRequestBytes: 9 }, [field('a', '')], 413, 'BODY_TOO_LARGE'],
     ['content that the list does not have', { accept: ['image/*'] }, [file('a')], 415, 'FILE_NOT_ACCEPTED'],
     [
@@ -291,7 +298,7 @@ describe('the storage of received files', () => {
     const onError: ErrorRequestHandler = ({ status, headers, code }, _req, res, _next) => {
       res.status(status).set(headers).json({ error: { code } });
     };
-    const { url } = await listen(createServer(app.use(onError)));
+    const { url } = await listen(app.use(onError));
     expect((await post(url, [file('a', Buffer.alloc(900_000))])).json).toEqual([0, 900_000, 900_000]);
     const full = await post(url, [file('a', Buffer.alloc(600_000)), file('b', Buffer.alloc(600_000))]);
     expect([full.status, full.headers['retry-after'], full.json.error.code]).toEqual([

@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 
 const createServer = () => {
-  const handler = graphqlHTTP(schema, { usage: { redis, days: 3 } });
+  const handler = graphqlHTTP(schema, { usage: { redis } });
   return { handler, served: run(express().use('/graphql', handler)) };
 };
 
