@@ -3,24 +3,18 @@
  * option that is not here gets the closest name of ours. Only a mistake reads the table.
  */
 
+/** What to use in place of each of some names. The last entry counts. */
 type Replacements = Readonly<Record<string, string>>;
 
-/** Options with one replacement, each name once. */
-const all = (names: string, replacement: string): Replacements =>
-  Object.fromEntries(names.split(' ').map((name) => [name, replacement]));
-
 const LIMITS: Replacements = {
-  ...all('maxDepth depthLimit queryDepth', 'use limits: { depth }'),
-  ...all('maxAliases aliasLimit', 'use limits: { aliases }'),
-  ...all('maxTokens maxTokensPerDocument', 'use limits: { tokens }'),
+  'maxDepth depthLimit queryDepth': 'use limits: { depth }',
+  'maxAliases aliasLimit': 'use limits: { aliases }',
+  'maxTokens maxTokensPerDocument': 'use limits: { tokens }',
   maxDirectives: 'an operation may have 200 directives, or a fifth of limits: { aliases }',
-  ...all('complexity maxComplexity complexityLimit costLimit maxCost', 'use cost: { maxCost }'),
-  ...all('rateLimit rateLimiter rateLimiting throttle', 'use clientLimits, or budget: { limit, window }'),
-  ...all(
-    'bodyLimit maxBodySize payloadLimit',
-    'use limits: { bodyBytes }, and uploads: { maxFileBytes } for files',
-  ),
-  ...all('maxFileSize fileSize', 'use uploads: { maxFileBytes }'),
+  'complexity maxComplexity complexityLimit costLimit maxCost': 'use cost: { maxCost }',
+  'rateLimit rateLimiter rateLimiting throttle': 'use clientLimits, or budget: { limit, window }',
+  'bodyLimit maxBodySize payloadLimit': 'use limits: { bodyBytes }, and uploads: { maxFileBytes } for files',
+  'maxFileSize fileSize': 'use uploads: { maxFileBytes }',
 };
 
 const MOUNT = "mount the handler: app.use('/graphql', graphqlHTTP(schema))";
@@ -31,72 +25,53 @@ const HEALTH = 'create the server with createServer, and mount its liveness and 
 const GRAPHQL: Replacements = {
   ...LIMITS,
   schema: 'pass the schema as the first argument: graphqlHTTP(schema, options)',
-  ...all('Query Mutation Subscription', RESOLVERS),
-  ...all('path graphqlEndpoint endpoint routes prefix', MOUNT),
+  'Query Mutation Subscription': RESOLVERS,
+  'path graphqlEndpoint endpoint routes prefix': MOUNT,
   port: 'listen with the app: app.listen(port)',
-  ...all(
-    'typeDefs resolvers modules',
+  'typeDefs resolvers modules':
     'create a GraphQLSchema, for example with makeExecutableSchema, and pass it as the first argument',
-  ),
-  ...all(
-    'gateway federation federationMetadata subgraph',
+  'gateway federation federationMetadata subgraph':
     'create the schema of a subgraph with buildSubgraphSchema of @apollo/subgraph, and pass it as the first argument',
-  ),
   plugins:
     'use onOperation, onResult, formatError, onError, validationRules, or the channels of node:diagnostics_channel',
   cors: 'mount the package cors before graphqlHTTP',
-  ...all(
-    'csrfPrevention csrf',
-    'cross-site requests are always refused; see allowedOrigins and getMutations',
-  ),
-  ...all(
-    'subscriptions subscription websocket webSockets ws installSubscriptionHandlers',
+  'csrfPrevention csrf': 'cross-site requests are always refused; see allowedOrigins and getMutations',
+  'subscriptions subscription websocket webSockets ws installSubscriptionHandlers':
     'use attachSubscriptions(server, handler)',
-  ),
-  ...all('sse eventStream', 'event streams are on; eventStreams: false switches them off'),
+  'sse eventStream': 'event streams are on; eventStreams: false switches them off',
   pubsub: 'create it with createPubSub of espalier/pubsub, and use it in the subscribe resolvers',
   debug: 'errors are reported to onError; with NODE_ENV=development responses contain extensions.debug',
   logger: 'use onError for errors, and DEBUG=espalier:* for refused requests',
-  ...all('tracing telemetry', 'use EspalierInstrumentation of espalier/otel'),
-  ...all(
-    'dataSources loaders',
+  'tracing telemetry': 'use EspalierInstrumentation of espalier/otel',
+  'dataSources loaders':
     'create loaders in the function context, or set extensions: { resolveMany } of a field',
-  ),
   stopOnTerminationSignals: 'create the server with createServer, and call server.drain() on SIGTERM',
-  ...all('healthCheckEndpoint healthCheckPath onHealthCheck readinessCheckEndpoint', HEALTH),
-  ...all(
-    'persistedQueries persistedQueryProvider automaticPersistedQueries apq',
+  'healthCheckEndpoint healthCheckPath onHealthCheck readinessCheckEndpoint': HEALTH,
+  'persistedQueries persistedQueryProvider automaticPersistedQueries apq':
     'use documents: { apq: true } for automatic persisted queries',
-  ),
-  ...all(
-    'persistedOperations trustedDocuments onlyPersisted allowList safelist',
+  'persistedOperations trustedDocuments onlyPersisted allowList safelist':
     "use documents: { from: 'persisted-documents.json', only: true }",
-  ),
-  ...all('allowBatchedHttpRequests allowBatchedQueries batchedQueries', 'use batching: true'),
+  'allowBatchedHttpRequests allowBatchedQueries batchedQueries': 'use batching: true',
   includeStacktraceInErrorResponses: 'responses never contain a stack; errors are reported to onError',
-  ...all(
-    'hideSchemaDetailsFromClientErrors blockFieldSuggestions fieldSuggestions suggestions',
+  'hideSchemaDetailsFromClientErrors blockFieldSuggestions fieldSuggestions suggestions':
     'messages suggest names only if NODE_ENV is development or test, and not with introspection: false',
-  ),
   disableIntrospection: 'use introspection: false',
-  ...all('playground landingPage ide renderGraphiQL renderGraphiql', 'use graphiql'),
-  ...all('cache responseCaching', 'use responseCache'),
+  'playground landingPage ide renderGraphiQL renderGraphiql': 'use graphiql',
+  'cache responseCaching': 'use responseCache',
   cacheControl: 'use httpCache',
-  ...all(
-    'documentStore parserAndValidationCache parserCache validationCache documentCacheBytes',
+  'documentStore parserAndValidationCache parserCache validationCache documentCacheBytes':
     'prepared documents are cached; use documents: { cacheBytes }',
-  ),
   maskedErrors: 'unexpected errors are always masked; change errors with formatError',
-  ...all('customFormatErrorFn errorFormatter errorHandler', 'use formatError'),
-  ...all('formatResponse extensions', 'return { extensions } from onResult; use formatError for errors'),
-  ...all('multipart upload fileUpload', 'use multipartUploadsEnabled'),
-  ...all('customValidateFn validate', 'use validationRules'),
-  ...all('customExecuteFn execute executor', 'use engine'),
-  ...all('jit compilerOptions', 'remove it: documents are compiled by default'),
-  ...all('onSubscribe onConnect', 'use onOperation and context, and onConnect of attachSubscriptions'),
-  ...all('permissions shield authChecker authorization authDirective', 'use auth'),
-  ...all('requestTimeout executionTimeout timeoutMs', 'use timeout'),
-  ...all('defer deferStream incrementalDelivery', 'use incremental'),
+  'customFormatErrorFn errorFormatter errorHandler': 'use formatError',
+  'formatResponse extensions': 'return { extensions } from onResult; use formatError for errors',
+  'multipart upload fileUpload': 'use multipartUploadsEnabled',
+  'customValidateFn validate': 'use validationRules',
+  'customExecuteFn execute executor': 'use engine',
+  'jit compilerOptions': 'remove it: documents are compiled by default',
+  'onSubscribe onConnect': 'use onOperation and context, and onConnect of attachSubscriptions',
+  'permissions shield authChecker authorization authDirective': 'use auth',
+  'requestTimeout executionTimeout timeoutMs': 'use timeout',
+  'defer deferStream incrementalDelivery': 'use incremental',
   pretty: 'remove it: responses are never indented',
 };
 
@@ -105,11 +80,11 @@ const TTL = "use ttl: a duration such as '5m'";
 const OF_HANDLER = 'the endpoint has that of graphqlHTTP; set it there';
 
 const UPLOADS: Replacements = {
-  ...all('maxFileSize fileSize', 'use maxFileBytes'),
-  ...all('maxRequestSize maxTotalFileSize', 'use maxRequestBytes'),
-  ...all('maxFieldSize maxFieldsSize', 'use maxFieldBytes'),
-  ...all('tmpdir tmpDir tempFileDir uploadDir', 'use tempDir'),
-  ...all('fileFilter filter', 'use accept'),
+  'maxFileSize fileSize': 'use maxFileBytes',
+  'maxRequestSize maxTotalFileSize': 'use maxRequestBytes',
+  'maxFieldSize maxFieldsSize': 'use maxFieldBytes',
+  'tmpdir tmpDir tempFileDir uploadDir': 'use tempDir',
+  'fileFilter filter': 'use accept',
   preservePath: 'filename never has a path',
 };
 
@@ -119,144 +94,135 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
   'graphqlHTTP.limits': LIMITS,
   'graphqlHTTP.uploads': {
     ...UPLOADS,
-    ...all('maxFieldSize maxFieldsSize maxFieldBytes', 'use limits: { bodyBytes }'),
-    ...all('memoryPerFile memoryTotal', 'use memoryBytes'),
+    'maxFieldSize maxFieldsSize maxFieldBytes': 'use limits: { bodyBytes }',
+    'memoryPerFile memoryTotal': 'use memoryBytes',
   },
   'graphqlHTTP.graphiql': {
     headerEditorEnabled: 'visitors can always edit headers',
     shouldPersistHeaders: 'headers are not stored, because they often contain a token',
-    ...all('headers defaultHeaders', 'visitors enter headers in the page, which does not store them'),
+    'headers defaultHeaders': 'visitors enter headers in the page, which does not store them',
     title: 'remove it: the title is GraphiQL',
-    ...all('subscriptions subscriptionsProtocol', 'use graphiql.subscriptionEndpoint, which may be false'),
+    'subscriptions subscriptionsProtocol': 'use graphiql.subscriptionEndpoint, which may be false',
     websocketClient: 'remove it: the page knows both subprotocols',
     query: 'use graphiql.defaultQuery',
-    ...all('cdn cdnUrl embed', 'remove it: the page loads nothing from other hosts'),
+    'cdn cdnUrl embed': 'remove it: the page loads nothing from other hosts',
   },
   'graphqlHTTP.budget': {
-    ...all('max points limitPerWindow maxCost', 'use budget.limit'),
-    ...all('windowMs duration', 'use budget.window'),
-    ...all('keyGenerator identifyContext identifyFn', 'use budget.key'),
-    ...all('store redisClient', 'use budget.redis'),
+    'max points limitPerWindow maxCost': 'use budget.limit',
+    'windowMs duration': 'use budget.window',
+    'keyGenerator identifyContext identifyFn': 'use budget.key',
+    'store redisClient': 'use budget.redis',
   },
-  'graphqlHTTP.clientLimits': all('key keyGenerator identifyContext', 'use caller of graphqlHTTP'),
+  'graphqlHTTP.clientLimits': { 'key keyGenerator identifyContext': 'use caller of graphqlHTTP' },
   'graphqlHTTP.cost': {
-    ...all('maximumCost maxComplexity max limit', 'use cost.maxCost'),
+    'maximumCost maxComplexity max limit': 'use cost.maxCost',
     header: 'remove it: responses have the header GraphQL-Cost',
   },
   'graphqlHTTP.documents': {
-    ...all('onlyPersisted allowOnly required', 'use documents.only'),
-    ...all('store persistedQueries manifest getPersistedOperation', 'use documents.from'),
+    'onlyPersisted allowOnly required': 'use documents.only',
+    'store persistedQueries manifest getPersistedOperation': 'use documents.from',
     ttl: 'remove it: Redis keeps a query for a day after each registration',
   },
   'graphqlHTTP.responseCache': {
-    ...all('session sessionId buildResponseCacheKey', 'use responseCache.key'),
-    ...all('ttl ttlPerType ttlPerSchemaCoordinate', 'the lifetime is that of the directive @cacheControl'),
-    ...all('cache redis', 'use responseCache.store'),
-    ...all('max maxSize', 'use responseCache.maxBytes'),
+    'session sessionId buildResponseCacheKey': 'use responseCache.key',
+    'ttl ttlPerType ttlPerSchemaCoordinate': 'the lifetime is that of the directive @cacheControl',
+    'cache redis': 'use responseCache.store',
+    'max maxSize': 'use responseCache.maxBytes',
   },
   'graphqlHTTP.httpCache': {
-    ...all('maxAge ttl', 'use httpCache.defaultMaxAge'),
+    'maxAge ttl': 'use httpCache.defaultMaxAge',
     vary: 'set the header in earlier middleware: res.vary(name)',
   },
   attachSubscriptions: {
     schema: 'pass the handler or the schema as the second argument: attachSubscriptions(server, handler)',
-    ...all(
-      'server wsServer noServer',
-      'pass the server as the first argument: attachSubscriptions(server, handler)',
-    ),
+    'server wsServer noServer': 'pass the server as the first argument: attachSubscriptions(server, handler)',
     roots: 'use rootValue of graphqlHTTP, and pass the handler as the second argument',
-    ...all('execute subscribe', 'use engine of graphqlHTTP, and pass the handler as the second argument'),
-    ...all(
-      'onSubscribe onOperationStart onOperation',
+    'execute subscribe': 'use engine of graphqlHTTP, and pass the handler as the second argument',
+    'onSubscribe onOperationStart onOperation':
       'use onOperation of graphqlHTTP, whose "transport" is "websocket", and pass the handler',
-    ),
-    ...all('onError subscriptionProtocols', 'use that of graphqlHTTP, and pass the handler'),
+    'onError subscriptionProtocols': 'use that of graphqlHTTP, and pass the handler',
     onDisconnect: 'use onClose(connection, { code, reason, accepted })',
     onNext: 'use formatError of graphqlHTTP, or its onOperation to add extensions',
-    ...all(
-      'onComplete onOperationComplete',
+    'onComplete onOperationComplete':
       'use the channel espalier:graphql:stream-end of node:diagnostics_channel',
-    ),
-    ...all('maxPayload maxPayloadLength', 'use limits: { messageBytes }'),
+    'maxPayload maxPayloadLength': 'use limits: { messageBytes }',
     connectionInitWaitTimeout: 'use limits: { initTimeout }',
-    ...all('maxConnections connectionLimit', 'use limits: { connections }'),
+    'maxConnections connectionLimit': 'use limits: { connections }',
     maxBackpressure: 'use limits: { bufferedBytes }',
     verifyClient: 'use middleware, or onConnect',
-    ...all('keepAlive heartbeat heartbeatInterval pingInterval keepAliveInterval', 'use ping'),
+    'keepAlive heartbeat heartbeatInterval pingInterval keepAliveInterval': 'use ping',
     cors: 'use allowedOrigins',
     pubsub: 'create it with createPubSub of espalier/pubsub, and use it in the subscribe resolvers',
   },
   staticFiles: {
     hidden: "use dotfiles: 'allow'",
-    ...all('root dir directory path public', 'pass the directory as the first argument'),
+    'root dir directory path public': 'pass the directory as the first argument',
     gzip: "use precompressed: ['gzip']",
-    ...all('brotli enableBrotli', "use precompressed: ['br']"),
+    'brotli enableBrotli': "use precompressed: ['br']",
     zstd: "use precompressed: ['zstd']",
-    ...all('preCompressed gzipStatic gzip_static serveGzip', 'use precompressed: true'),
+    'preCompressed gzipStatic gzip_static serveGzip': 'use precompressed: true',
     compression: 'use compress',
-    ...all('single spa singlePage historyApiFallback tryFiles try_files', "use fallback: 'index.html'"),
+    'single spa singlePage historyApiFallback tryFiles try_files': "use fallback: 'index.html'",
     prefix: "mount the middleware with app.use('/prefix', staticFiles(dir))",
-    ...all('serveIndex directoryListing list autoindex browse showDir', 'use listing: true'),
-    ...all('trailingSlash urls', "use cleanUrls: 'no-slash' or 'slash'"),
+    'serveIndex directoryListing list autoindex browse showDir': 'use listing: true',
+    'trailingSlash urls': "use cleanUrls: 'no-slash' or 'slash'",
     immutable: "use cacheControl: 'immutable', the name of a build tool, or a RegExp such as /^\\/assets\\//",
     redirect: 'remove it: folders redirect only when they are pages, with the option html',
     lastModified: 'remove it: Last-Modified is always sent',
     acceptRanges: 'remove it; to ignore ranges, delete req.headers.range before',
     defaultExtension: 'use extensions, or cleanUrls',
     rewrites: 'use fallback for a single-page app, and rules for redirects',
-    ...all('redirects headers customHeaders', 'use rules: { redirects, headers }, or setHeaders'),
-    ...all('dev watch', 'remove it: files are always current'),
-    ...all('ignores ignore', 'remove it: only navigations of pages get the fallback'),
+    'redirects headers customHeaders': 'use rules: { redirects, headers }, or setHeaders',
+    'dev watch': 'remove it: files are always current',
+    'ignores ignore': 'remove it: only navigations of pages get the fallback',
     onNoMatch: 'use fallthrough and the next handler',
-    ...all('maxAge maxage cacheTime ttl expires', "use cacheControl: '1h', with a unit"),
-    ...all('weakEtags weakEtag', "use etag: 'stat'"),
+    'maxAge maxage cacheTime ttl expires': "use cacheControl: '1h', with a unit",
+    'weakEtags weakEtag': "use etag: 'stat'",
     followSymlinks: "use symlinks: 'follow'",
-    ...all('contentSecurityPolicy csp', 'use pages: { csp: true }'),
-    ...all('auth basicAuth authorize', 'mount middleware that checks the user before staticFiles'),
+    'contentSecurityPolicy csp': 'use pages: { csp: true }',
+    'auth basicAuth authorize': 'mount middleware that checks the user before staticFiles',
     cors: 'mount the package cors before staticFiles',
     secret: 'use signed: { keys }',
-    ...all('wildcard decorateReply', 'remove it'),
+    'wildcard decorateReply': 'remove it',
   },
   receiveFiles: {
     ...UPLOADS,
-    ...all('dest destination createParentPath', 'save the files that you keep with saveTo'),
+    'dest destination createParentPath': 'save the files that you keep with saveTo',
     limits: 'use maxFileBytes, maxFiles, maxFieldBytes and maxRequestBytes',
     maxFields: 'remove it: a form may have 1000 fields',
     maxCount: 'use files: { photo: 3 }, with the most files of each field',
     multiples: 'use files: { photo: 3 }, with the most files of each field',
     useTempFiles: "use storage: 'spool', which is the default",
-    ...all('abortOnLimit safeFileNames', 'remove it: this is always so'),
+    'abortOnLimit safeFileNames': 'remove it: this is always so',
     streaming: 'use storage: a function gets each file while it arrives',
   },
   createPubSub: {
-    ...all('redis host port url redisUrl client connection publisher subscriber eventTarget', REDIS),
-    ...Object.fromEntries(
-      ['prefix', 'sharded', 'heartbeat', 'commandTimeout'].map((name) => [
-        name,
-        `use transport: redis(url, { ${name} })`,
-      ]),
-    ),
-    ...all('pool postgres connectionString', 'use transport: postgres(pool) of espalier/postgres'),
-    ...all('nats kafka mqtt', 'use transport, with an object that carries events'),
-    ...all('serializer reviver messageEncoder', 'remove it: payloads are JSON'),
+    'redis host port url redisUrl client connection publisher subscriber eventTarget': REDIS,
+    prefix: 'use transport: redis(url, { prefix })',
+    sharded: 'use transport: redis(url, { sharded })',
+    heartbeat: 'use transport: redis(url, { heartbeat })',
+    commandTimeout: 'use transport: redis(url, { commandTimeout })',
+    'pool postgres connectionString': 'use transport: postgres(pool) of espalier/postgres',
+    'nats kafka mqtt': 'use transport, with an object that carries events',
+    'serializer reviver messageEncoder': 'remove it: payloads are JSON',
     file: 'use transport: file(path)',
   },
-  'createPubSub.history': { file: 'use transport: file(path)', ...all('age maxAge', TTL) },
+  'createPubSub.history': { file: 'use transport: file(path)', 'age maxAge': TTL },
   redis: { history: "use history of createPubSub: { transport: redis(url), history: { ttl: '1h' } }" },
   postgres: {
     history: "use history of createPubSub: { transport: postgres(pool), history: { ttl: '1h' } }",
     prefix: 'applications with one database need different values of "schema"',
   },
-  mcp: all('allowedOrigins allowedHosts', OF_HANDLER),
+  mcp: { 'allowedOrigins allowedHosts': OF_HANDLER },
   'graphqlHTTP.idempotency': { store: 'use redis', retention: 'use ttl' },
   createServer: {
-    ...all('https tls ssl', 'pass its members: createServer(app, { key, cert })'),
+    'https tls ssl': 'pass its members: createServer(app, { key, cert })',
     port: 'pass it to listen: createServer(app).listen(port)',
     host: 'pass it to listen: createServer(app).listen(port, host)',
     hostname: 'pass it to listen: createServer(app).listen(port, hostname)',
     path: 'pass it to listen: createServer(app).listen(path)',
-    ...all('healthChecks detectKubernetes onHealthCheck', 'use checks, and mount server.readiness'),
-    ...all('signal signals onSignal beforeShutdown', 'call server.drain() on SIGTERM'),
+    'healthChecks detectKubernetes onHealthCheck': 'use checks, and mount server.readiness',
+    'signal signals onSignal beforeShutdown': 'call server.drain() on SIGTERM',
   },
   inject: {
     url: 'use "path"',
@@ -266,3 +232,7 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
   },
   subscribe: { url: 'use "path"', document: 'use "query"', remoteIP: 'use "remoteAddress"' },
 };
+
+/** Returns what to use in place of an unknown option of a group; undefined if the table does not have it. */
+export const replacementOf = (group: string, name: string): string | undefined =>
+  Object.entries(REPLACED_OPTIONS[group] ?? {}).findLast(([names]) => names.split(' ').includes(name))?.[1];

@@ -1,4 +1,4 @@
-import { REPLACED_OPTIONS } from './replaced.ts';
+import { replacementOf } from './replaced.ts';
 import {
   isBoolean,
   isCount,
@@ -110,11 +110,9 @@ export function optionError({ name, page }: OptionScope, message: string): TypeE
 
 /** Creates the TypeError for an unknown option: with its replacement, the closest name, or the known names. */
 export function unknownOption(scope: OptionScope, name: string, known: readonly string[]): TypeError {
-  const replaced = new Map(Object.entries(REPLACED_OPTIONS[groupOf(scope)] ?? {}));
-  const instead = replaced.get(name);
   const meant = didYouMean(name, known);
   const hint =
-    instead ??
+    replacementOf(groupOf(scope), name) ??
     (meant === undefined ? `accepted: ${known.join(', ')}` : `did you mean ${quoted(scope, meant)}?`);
   return optionError(scope, `unknown option ${quoted(scope, name)}; ${hint}`);
 }
