@@ -256,7 +256,7 @@ export function createMulterParser(limits: FormLimits): BodySettings['createPars
 /** Pushes text parts and limit errors immediately; multer handles both only at the end of the request. */
 function pushParserEvents(parser: Writable, form: Form, limits: FormLimits): void {
   const fail = (error: unknown): void => form.push(formError(error, limits));
-  parser.on('field', (name: string | undefined, value: string, info: { valueTruncated: boolean }) => {
+  parser.on('field', (name: string | undefined, value = '', info: { valueTruncated: boolean }) => {
     if (name === undefined) fail({ code: 'MISSING_FIELD_NAME' });
     else if (info.valueTruncated) fail({ code: 'LIMIT_FIELD_VALUE', field: name });
     else form.push({ kind: 'text', name, value });
