@@ -34,7 +34,7 @@ const CPU_SHARE = 0.5;
 // The share of its size to which text compresses. Used to check for room before the work.
 const EXPECTED_RATIO = 0.3;
 /** Bytes of all results. Tests shorten them. */
-export const MEMORY = { maxBytes: 32 << 20 };
+export const MEMORY: { maxBytes: number } = { maxBytes: 32 << 20 };
 /** Those that this version of Node can create, in the order of preference. */
 const CODINGS: readonly Precompressed[] = (['br', 'zstd', 'gzip'] as const).filter(canEncode);
 // The share of the size up to which the result is worth the work of the client.
