@@ -29,7 +29,7 @@ import { noteThrown } from './graphql-error.ts';
 import { V17 } from './graphql-version.ts';
 import { watchLoads } from './n-plus-one.ts';
 import { batchResolverOf } from './resolve-many.ts';
-import { isAborted, listShape, outsideOfLists, protectList17, safeValue } from './safe-lists.ts';
+import { hasAbortedSignal, listShape, outsideOfLists, protectList17, safeValue } from './safe-lists.ts';
 import { type Field, type FieldPlace, originalOf, viewOfSchema } from './schema-view.ts';
 import type { ExecutionInputs, FieldTracker, Guard, Guards } from './types.ts';
 import { UnusedValues } from './unused-values.ts';
@@ -251,7 +251,7 @@ function safeSubscriber({ field, parentType }: FieldPlace, schema: GraphQLSchema
     Object.assign(info, { schema, parentType, returnType: field.type });
     const opening = (field.subscribe ?? defaultFieldResolver)(source, args, context, info);
     return settle(opening, (opened) => {
-      if (V17 && isAborted(info)) returnLate(opened);
+      if (V17 && hasAbortedSignal(info)) returnLate(opened);
       return opened;
     });
   };

@@ -199,7 +199,7 @@ export function protectList17(
   }
   if (isThenable(value)) return withObserver(value, onList);
   if (!isObject(value)) return value;
-  if (isAborted(info)) new UnusedValues().ignoreItems(value);
+  if (hasAbortedSignal(info)) new UnusedValues().ignoreItems(value);
   else {
     if (Array.isArray(value) && shape.items !== undefined) {
       // An iterator of the application may create the items: it must not be read twice.
@@ -224,7 +224,7 @@ function withObserver(thenable: Promise<unknown>, observe: (value: unknown) => v
   return { [THEN]: observed };
 }
 
-export const isAborted = (
+export const hasAbortedSignal = (
   info: GraphQLResolveInfo & { getAbortSignal?: () => AbortSignal | undefined },
 ): boolean => info.getAbortSignal?.()?.aborted === true;
 
@@ -280,7 +280,8 @@ class HeldItems implements AsyncIterator<unknown> {
       this.#isDone = done;
       if (done) return;
       this.#held.push(value);
-      if (value === null || value === undefined || value instanceof Error || isAborted(this.#info)) return;
+      if (value === null || value === undefined || value instanceof Error || hasAbortedSignal(this.#info))
+        return;
     }
   }
 

@@ -18,7 +18,7 @@ import { type OpenVersion, openVersion, openVersionSync, readVersionSync } from 
 import {
   type FileRequest,
   failResponse,
-  isAborted,
+  isClientGone,
   isFinished,
   type RequestTriple,
   sendOutOfResources,
@@ -251,7 +251,7 @@ class FileStream {
 
   start(): void {
     this.#res.once('close', this.#stop);
-    if (isAborted(this.#res)) this.#stop();
+    if (isClientGone(this.#res)) this.#stop();
     else this.#startSection(this.#plan.sections[0] as Section);
   }
 

@@ -31,7 +31,7 @@ import { hasDotSegment, isNavigation, mayBePage, parseRequestPath, targetOf } fr
 import {
   type FileRequest,
   failResponse,
-  isAborted,
+  isClientGone,
   isFinished,
   type NotServed,
   passThrough,
@@ -330,7 +330,7 @@ function tryNext(request: CachedRequest, [step, ...others]: readonly Step[] = re
 
 function respond(request: CachedRequest, error: unknown, result: LoadResult | undefined): void {
   const { res, wasStarted } = request;
-  if (wasStarted ? res.writableEnded || isAborted(res) : isFinished(res)) return;
+  if (wasStarted ? res.writableEnded || isClientGone(res) : isFinished(res)) return;
   if (result === undefined) respondToError(request, error);
   else if (wasStarted && result.kind !== 'not-found') request.next(startedBeforeFile());
   else if (result.kind === 'file') respondWithFile(request, result);
@@ -561,7 +561,7 @@ function waitForEtag(request: CachedRequest, file: LoadedFile): void {
     if (!isFinished(res)) respondWithFile(request, file);
   };
   // The file has no ETag if it cannot be read.
-  context.etags.complete(file, () => !isAborted(res)).then(proceed, proceed);
+  context.etags.complete(file, () => !isClientGone(res)).then(proceed, proceed);
 }
 
 /** Checks the entry again after the file was replaced or moved between the check and the response. */

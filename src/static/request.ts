@@ -45,11 +45,11 @@ export interface FileRequest extends RequestTriple {
 
 /** Whether other code has responded or the client has disconnected. */
 export function isFinished(res: ServerResponse): boolean {
-  return res.headersSent || res.writableEnded || isAborted(res);
+  return res.headersSent || res.writableEnded || isClientGone(res);
 }
 
 /** Whether the client has disconnected. In the HTTP/2 compatibility API the socket is then missing or destroyed. */
-export function isAborted(res: ServerResponse): boolean {
+export function isClientGone(res: ServerResponse): boolean {
   return isConnectionLost(res) || ('stream' in res && res.socket?.destroyed !== false);
 }
 

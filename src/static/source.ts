@@ -19,7 +19,7 @@ import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { isCount, isFunction, isObject, isString, isThenable } from '../options/values.ts';
 import type { Dependency, Files, FolderName, OpenedFile, PathStat } from './files.ts';
 import { etagFromDigest } from './hash.ts';
-import { type FileRequest, isAborted, isFinished, sendOutOfResources } from './request.ts';
+import { type FileRequest, isClientGone, isFinished, sendOutOfResources } from './request.ts';
 import { type StreamPlan, setResponseHeaders } from './respond.ts';
 import { isNotFoundError } from './root.ts';
 import type { FileVersion } from './version.ts';
@@ -238,7 +238,7 @@ async function start(source: StaticSource, { res }: FileRequest, plan: StreamPla
   } catch (error) {
     // The client must not take the response for complete.
     if (!hasWritten && !res.headersSent) throw error;
-    destroyIncomplete(res, isAborted(res) || error instanceof ChangedError ? undefined : error);
+    destroyIncomplete(res, isClientGone(res) || error instanceof ChangedError ? undefined : error);
   }
 }
 
@@ -278,7 +278,7 @@ async function* openFor(
   const destroy = (): void => {
     if ('destroy' in bytes && typeof bytes.destroy === 'function') bytes.destroy();
   };
-  if (isAborted(res)) {
+  if (isClientGone(res)) {
     destroy();
     return;
   }
