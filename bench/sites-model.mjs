@@ -84,7 +84,7 @@ async function serveSite(number) {
   const root = setup.hasRoots ? (req) => req.headers['x-site'] : join(roots, 'one');
   const files = staticFiles(root, setup.hasRoots ? { ...options, roots } : options);
   const open = new Set();
-  const server = createServer((req, res) => {
+  const server = createServer({ keepAliveTimeout: 0 }, (req, res) => {
     open.add(res);
     res.once('close', () => open.delete(res));
     req.originalUrl = req.url;
