@@ -83,7 +83,10 @@ async function serveSite(number) {
   );
   const root = setup.hasRoots ? (req) => req.headers['x-site'] : join(roots, 'one');
   const files = staticFiles(root, setup.hasRoots ? { ...options, roots } : options);
-  const server = createServer((req, res) => {
+  const open = new Set();
+  const server = createServer({ keepAliveTimeout: 0 }, (req, res) => {
+    open.add(res);
+    res.once('close', () => open.delete(res));
     req.originalUrl = req.url;
     req.url = req.url.slice(setup.mount.length);
     files(req, res, (error) =>
@@ -117,24 +120,22 @@ async function serveSite(number) {
     }
   } finally {
     files.close();
-    await closed(server, number);
+    await closed(server, open);
     rmSync(base, { recursive: true });
   }
   counts.sites++;
 }
 
-/** Waits until all connections are closed, which are idle at this time. */
-async function closed(server, number) {
-  let watchdog;
-  await new Promise((done) => {
-    server.close(done);
-    agent.destroy();
-    watchdog = setTimeout(() => {
-      counts.differences++;
-      console.error(`\na connection of site ${number} stays open`);
-      server.closeAllConnections();
-    }, 20_000);
-  });
+/** Waits until the server is closed. All responses have arrived, so none may still be open in the server. */
+async function closed(server, open) {
+  const watchdog = setTimeout(() => {
+    counts.differences++;
+    console.error(
+      `\nno end of ${JSON.stringify([...open].map(({ req }) => [req.method, req.originalUrl, req.headers]))}`,
+    );
+    server.closeAllConnections();
+  }, 20_000);
+  await new Promise((done) => server.close(done));
   clearTimeout(watchdog);
 }
 

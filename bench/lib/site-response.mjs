@@ -192,8 +192,9 @@ function compareConditions(run, asked, got, { file, isMade, coding, isFree, want
   if (status === 412 && isFree) return undefined;
   if (status === 412)
     return /if-(?:un)?m/.test(Object.keys(asked.headers).join()) ? compareFailed(run, asked, key) : 'a 412';
-  const date =
-    isMade || want.kind === 'kept' ? undefined : Date.parse(headers['last-modified']) / 1000 || file.date;
+  // A copy has the later of two dates, which a 416 does not say.
+  const hasNoDate = isMade || want.kind === 'kept' || (status === 416 && coding !== 'identity');
+  const date = hasNoDate ? undefined : Date.parse(headers['last-modified']) / 1000 || file.date;
   const raw = bytesOf();
   const learned = setup.etag === 'content' ? run.known.get(key)?.tag : undefined;
   const tag = headers.etag ?? learned;
