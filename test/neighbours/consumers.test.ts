@@ -85,7 +85,7 @@ app.use(staticFiles('public', { setHeaders: (res, path, { size }) => res.setHead
 app.use(staticFiles('public', { setHeaders: (res: Response, path: string) => res.set('x', path) }));
 app.use(graphqlHTTP((req: Request) => (req.hostname === 'a' ? schema : schema), { graphiql: (req) => req.hostname === 'a' }));
 app4.use(graphqlHTTP(async (req: Request4) => schema, { graphiql: (req) => req.ip === '127.0.0.1' }));
-app.use(graphqlHTTP(schema, { graphiql: async (req: Request) => req.hostname === 'a' && { title: req.path } }));
+app.use(graphqlHTTP(schema, { graphiql: async (req: Request) => req.hostname === 'a' && { endpoint: req.path } }));
 app.use(graphqlHTTP(schema, { context: (req) => ({ user: req.state['user'] }), rootValue: (req) => ({ hello: req.url }) }));
 app.use(graphqlHTTP(schema, { context: (req: Staff) => ({ staff: req.state.staff === true }), graphiql: (req) => req.state.staff === true }));
 app.use(graphqlHTTP(schema, { fieldResolver: (source, args, context, info) => info.fieldName, engine: (args) => ({ data: { hello: args.operationName } }) }));
@@ -135,7 +135,7 @@ const on: true | undefined = process.env['ON'] === '1' ? true : undefined;
 const most: number | undefined = undefined;
 export const open: [StaticFilesOptions, GraphQLOptions, SubscriptionOptions] = [
   { html: on, cache: { maxBytes: most } },
-  { graphiql: { csp: on }, limits: { depth: most }, uploads: { maxFiles: most } },
+  { graphiql: on, limits: { depth: most }, uploads: { maxFiles: most } },
   { perMessageDeflate: on && 'shared', limits: { messageBytes: most } },
 ];
 

@@ -38,7 +38,7 @@ export function watchMessages(onMessage: (message: Message) => void, onConnected
   const client = createClient({
     url: url.href,
     retryAttempts: Number.POSITIVE_INFINITY,
-    // After a random time of up to 2 s, 4 s … 30 s.
+    // After a random time of up to 2 s, 4 s ... 30 s.
     retryWait: (retries) =>
       new Promise((resolve) => {
         setTimeout(resolve, Math.min(30_000, 2000 * 2 ** retries) * Math.random());
