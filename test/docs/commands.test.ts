@@ -54,6 +54,7 @@ const RUN_BY: Record<string, string> = {
   'ts signature': 'test/docs/pages.test.ts',
   'ts example': 'test/docs/snippets.test.ts',
   'ts neighbours': 'test/neighbours/guides.test.ts',
+  'ts nestjs': 'test/neighbours/nestjs.test.ts',
   'ts ssr': 'test/neighbours/ssr.test.ts',
   'sh docker': 'test/site/tutorial.test.ts',
   lua: 'test/pubsub/elsewhere.test.ts',
@@ -94,8 +95,10 @@ const RUN_ELSEWHERE: Record<string, string> = {
   "token=$(curl -s localhost:3000/login -H 'Content-Type: application/json' \\":
     'test/neighbours/login.test.ts',
   'curl localhost:3000/graphql -H "Authorization: Bearer $token" \\': 'test/neighbours/login.test.ts',
-  'npm install espalier graphql @nestjs/graphql': 'test/neighbours/recipes.test.ts',
-  'npm uninstall @nestjs/apollo @apollo/server @as-integrations/express5': 'test/neighbours/recipes.test.ts',
+  'npm install && npm test && npm start': 'test/neighbours/nestjs.test.ts',
+  'npm install espalier graphql @nestjs/graphql': 'test/neighbours/nestjs.test.ts',
+  'npm uninstall @nestjs/apollo @apollo/server @as-integrations/express5': 'test/neighbours/nestjs.test.ts',
+  'npm install @apollo/subgraph graphql@16': 'test/neighbours/nestjs.test.ts',
   'npm install parse5-html-rewriting-stream': 'test/static/pages.test.ts',
   'npm install @opentelemetry/api': 'test/neighbours/telemetry.test.ts',
   "curl -gN -H 'Accept: text/event-stream' 'http://localhost:3000/graphql?query=subscription{tick}'":
@@ -106,7 +109,6 @@ const RUN_ELSEWHERE: Record<string, string> = {
 const WITH_RECIPES = [
   'recipes',
   'schema-libraries',
-  'nestjs',
   'federation',
   'pothos',
   'sentry',

@@ -26,16 +26,7 @@ let compilation: string;
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const PAGES = [
-  'recipes',
-  'nestjs',
-  'schema-libraries',
-  'federation',
-  'pothos',
-  'sentry',
-  'dataloader',
-  'pagination',
-];
+const PAGES = ['recipes', 'schema-libraries', 'federation', 'pothos', 'sentry', 'dataloader', 'pagination'];
 
 interface Recipe {
   /** The first words of its section. */
@@ -45,11 +36,6 @@ interface Recipe {
   readonly code: string;
 }
 
-/** Packages that each application of the page has. */
-const GIVEN: Readonly<Record<string, readonly string[]>> = {
-  nestjs: ['@nestjs/common', '@nestjs/core', '@nestjs/platform-express', 'reflect-metadata', 'rxjs'],
-};
-
 const recipes = (): Recipe[] => PAGES.flatMap(recipesOf);
 
 function recipesOf(page: string): Recipe[] {
@@ -57,10 +43,10 @@ function recipesOf(page: string): Recipe[] {
   return [...text.matchAll(/^## ([\w ]+): .*\n([\s\S]*?)^```ts recipe\n([\s\S]*?)^```/gm)].map(
     ([, name = '', before = '', code = '']) => {
       const own = [...before.matchAll(/^npm install (.*)$/gm)].map(([, words = '']) => words).join(' ');
-      // A page that adds to its first line, such as tools for tests.
+      // A page that adds to its first line.
       const [, first = ''] = own.includes('espalier') ? [] : (/^npm install (.*)$/m.exec(text) ?? []);
-      const words = `${first} ${own.replace('--save-dev ', '')}`.split(' ').filter(Boolean);
-      const installed = [...new Set([...words, ...(GIVEN[page] ?? [])])];
+      const words = `${first} ${own}`.split(' ').filter(Boolean);
+      const installed = [...new Set(words)];
       return { name: name.toLowerCase().replaceAll(' ', '-'), installed, code };
     },
   );
@@ -91,7 +77,7 @@ function compile(): string {
     strict: true,
     exactOptionalPropertyTypes: true,
     skipLibCheck: true,
-    // TypeGraphQL and NestJS read the types of parameters.
+    // TypeGraphQL reads the types of parameters.
     experimentalDecorators: true,
     emitDecoratorMetadata: true,
     noEmitOnError: false,
@@ -143,8 +129,7 @@ beforeAll(async () => {
   );
   link(withScopes, folder);
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
-  for (const { name, code } of recipes())
-    writeFileSync(join(folder, `${name}.mts`), code.replace('./app.module.js', './the-driver.mjs'));
+  for (const { name, code } of recipes()) writeFileSync(join(folder, `${name}.mts`), code);
   cpSync(join(__dirname, 'recipes', 'exercise.mjs'), join(folder, 'exercise.mjs'));
   compilation = compile();
   // Grafast needs Node 22.
@@ -200,8 +185,6 @@ it.each(recipes().map((recipe) => [recipe.name, recipe] as const))(
       alone,
     );
     symlinkSync(join(folder, 'node_modules', 'espalier'), join(alone, 'node_modules', 'espalier'));
-    // The end-to-end tests import the application of their page.
-    cpSync(join(folder, 'the-driver.mjs'), join(alone, 'the-driver.mjs'));
     const code = readFileSync(join(folder, `${name}.mjs`), 'utf8');
     const imports = code.match(/^import [^;]*;$/gm) ?? [];
     writeFileSync(
@@ -277,17 +260,6 @@ it('PostGraphile reads and writes a database, with the settings of the request',
   ]);
 });
 
-it('a driver serves the schema of NestJS, with its exceptions, over HTTP and over sockets', () => {
-  expect(results['the-driver']).toEqual({
-    hello: { data: { hello: 'Hello Ada' } },
-    refused: { data: null, errors: [['The name is empty', 'BAD_USER_INPUT']] },
-    masked: { data: null, errors: [['Internal server error', 'INTERNAL_SERVER_ERROR']] },
-    events: [3, 2, 1],
-    // The upgrade of another path, and every request after app.close().
-    closed: true,
-  });
-});
-
 it('schemas of TypeGraphQL, Nexus, GraphQL Modules and Apollo Federation are served', () => {
   expect(results['typegraphql']).toEqual([
     { data: { hello: 'Hello Ada', me: 'Ada' } },
@@ -300,16 +272,6 @@ it('schemas of TypeGraphQL, Nexus, GraphQL Modules and Apollo Federation are ser
     { data: { _entities: [{ name: 'Ada' }, null] } },
     { data: { _service: { sdl: expect.stringContaining('type User') } } },
   ]);
-});
-
-it('a driver serves the subgraph of NestJS, with one call for all references', () => {
-  const names = ['User 1', 'User 2'].map((name) => ({ name }));
-  expect(results['federation']).toEqual({ data: { _entities: names } });
-});
-
-it('the end-to-end tests of docs/nestjs.md pass', () => {
-  const { status, stdout } = spawnSync(nodeOf(22), ['tests.mjs'], { cwd: folder, encoding: 'utf8' });
-  expect([status, stdout]).toEqual([0, expect.stringMatching(/pass 3\n/)]);
 });
 
 it('directives of Pothos require scopes and limit the cost, and the errors of scope-auth reach the client', () => {

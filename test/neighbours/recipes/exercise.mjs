@@ -3,9 +3,7 @@
 import { PGlite } from '@electric-sql/pglite';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import { inject, subscribe } from 'espalier/testing';
-import { createClient } from 'graphql-ws';
 import { Kafka, logLevel } from 'kafkajs';
-import WebSocket from 'ws';
 
 // The copies of a recipe stand for processes, which share the key of their cursors.
 process.env.CURSOR_KEY = 'the key of the cursors of all copies';
@@ -24,45 +22,6 @@ async function exercise(name, requests) {
     });
   }
   return recipe;
-}
-
-/** Starts the application of NestJS, sends operations over HTTP and a socket, and stops it. */
-async function exerciseNest() {
-  const { start } = await import('./the-driver.mjs');
-  const app = await start(0);
-  const { port } = app.getHttpServer().address();
-  const ask = async (name) => {
-    const response = await fetch(`http://localhost:${port}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query: 'query ($name: String!) { hello(name: $name) }', variables: { name } }),
-    });
-    const { data, errors } = await response.json();
-    return { data, errors: errors?.map((error) => [error.message, error.extensions?.code]) };
-  };
-  const [hello, refused, masked] = [await ask('Ada'), await ask(''), await ask('bug')];
-  const client = createClient({ url: `ws://localhost:${port}/graphql`, webSocketImpl: WebSocket });
-  const events = [];
-  for await (const { data } of client.iterate({ query: 'subscription { countdown(from: 3) }' }))
-    events.push(data.countdown);
-  const closed = new Promise((resolve) => client.on('closed', () => resolve(true)));
-  await app.close();
-  return { hello, refused, masked, events, closed: await closed };
-}
-
-/** Asks the subgraph of NestJS for several entities. */
-async function exerciseNestSubgraph() {
-  const { start } = await import('./federation.mjs');
-  const app = await start(0);
-  const { port } = app.getHttpServer().address();
-  const response = await fetch(`http://localhost:${port}/graphql`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ query: entities, variables: { these: [user('1'), user('2')] } }),
-  });
-  const result = await response.json();
-  await app.close();
-  return result;
 }
 
 /** Fails in a resolver, and returns what Sentry would send. */
@@ -186,8 +145,6 @@ await exercise('subgraph', [
   { query: entities, variables: { these: [user('1'), user('2')] } },
   { query: '{ _service { sdl } }' },
 ]);
-results['the-driver'] = await exerciseNest();
-results['federation'] = await exerciseNestSubgraph();
 const secret = { authorization: 'Bearer secret' };
 const reports = 'query ($first: Int!) { reports(first: $first) }';
 await exercise('pothos', [
