@@ -4,8 +4,7 @@ import { graphqlHTTP } from 'espalier/graphql';
 import express from 'express';
 import { buildSchema } from 'graphql';
 
-// Replace this with your own token check.
-const people = new Map([['ada', { id: 'ada', name: 'Ada Lovelace' }]]);
+const people = new Map([['ada', { id: 'ada', name: 'Ada Lovelace' }]]); // your own token check
 const schema = buildSchema(`
   type Query { me: Person, hello(name: String = "world"): String! }
   type Person { name: String! }
