@@ -11,6 +11,7 @@ export const TYPES = `
 export function createBus() {
   const readers = new Set();
   return {
+    subscribers: () => readers.size,
     publish(value) {
       for (const reader of readers) reader(value);
     },

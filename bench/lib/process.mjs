@@ -5,16 +5,16 @@ import { serverNode } from './environment.mjs';
 const pinned = availableParallelism() > 1 && spawnSync('taskset', ['--version']).status === 0;
 
 /** Starts a server or load process on its core; `ask` sends it one message and waits for the reply. */
-export function startProcess(role, env) {
+export function startProcess(role, env, name = role) {
   const core = role === 'server' ? '0' : '1';
   const node = role === 'server' ? serverNode : process.execPath;
-  const script = new URL(`${role}.mjs`, import.meta.url).pathname;
+  const script = new URL(`${name}.mjs`, import.meta.url).pathname;
   const [command, args] = pinned ? ['taskset', ['-c', core, node, script]] : [node, [script]];
   const child = spawn(command, args, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     env: { ...process.env, NODE_ENV: 'production', ...env, BENCH_ROLE: role },
   });
-  return { ask: (message) => ask(child, message), stop: () => stop(child) };
+  return { pid: child.pid, ask: (message) => ask(child, message), stop: () => stop(child) };
 }
 
 function ask(child, message) {
