@@ -288,7 +288,7 @@ it('directives of Pothos require scopes and limit the cost, and the errors of sc
 });
 
 it('a subgraph of Pothos has entities, scopes, costs and limits, and defines its own directives', () => {
-  expect(results['a-pothos-subgraph']).toEqual([
+  expect(results['pothos-behind-a-gateway']).toEqual([
     {
       data: { _entities: [{ name: 'Ada', email: null }, null] },
       errors: [[expect.any(String), 'FORBIDDEN']],

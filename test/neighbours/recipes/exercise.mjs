@@ -156,7 +156,7 @@ await exercise('pothos', [
 const staff = { authorization: 'Bearer staff' };
 const authors = '_entities(representations: $these) { ... on Author { name email } }';
 const author = { __typename: 'Author', id: '1' };
-await exercise('a-pothos-subgraph', [
+await exercise('pothos-behind-a-gateway', [
   {
     query: `query ($these: [_Any!]!) { ${authors} }`,
     variables: { these: [author, { ...author, id: '7' }] },
