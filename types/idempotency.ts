@@ -4,7 +4,7 @@ import type { RedisSource } from './redis.ts';
 /**
  * Options of idempotent mutations. A client that repeats a mutation with the same key gets the stored result, with the
  * header `Idempotency-Replayed: true`. The key is the argument of `@idempotent(key:)` at a root field, or the header
- * `Idempotency-Key`. Each caller has keys of its own; those who are nobody share theirs.
+ * `Idempotency-Key`. Each caller has keys of its own; anonymous requests share theirs.
  */
 export interface IdempotencyOptions {
   /**

@@ -4,6 +4,7 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import { refuse } from '../execution/graphql-error.ts';
 import { type RequestError, withNativePromise } from '../execution/types.ts';
+import { clientKey } from '../http/address.ts';
 import type { Headers } from '../http/reply.ts';
 import {
   duration,
@@ -17,7 +18,6 @@ import {
 } from '../options/rules.ts';
 import { BUDGET_OPTIONS } from '../options/scopes.ts';
 import { isString, settle } from '../options/values.ts';
-import { clientKey } from '../rate-limit/address.ts';
 import { createBuckets, secondsUntil, type Taken } from '../rate-limit/buckets.ts';
 import { refuseOperation, tooMany } from '../rate-limit/refusal.ts';
 import { redisRule } from '../redis/clients.ts';
@@ -73,12 +73,12 @@ const UNLIMITED: WithinBudget = { kind: 'within', headers: undefined };
 
 export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
   const { limit, unit, key: keyOf, redis, onUnavailable } = settings;
-  const bucketsOf = createBuckets<'open' | 'closed'>({
+  const buckets = createBuckets<'open' | 'closed'>({
     redis,
     prefix: 'espalier:budget:',
     warning: WARNING,
     away: (local) => (onUnavailable === 'local' ? local() : onUnavailable),
-  });
+  })(settings);
 
   function take(key: unknown, cost: number): MaybePromise<RequestError | WithinBudget> {
     if (key === undefined) return UNLIMITED;
@@ -86,7 +86,7 @@ export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
       throw wrongReturnValue(BUDGET_OPTIONS, 'key', key, 'a string, or undefined for no budget');
     const tokens = unit === 'cost' ? cost : 1;
     if (tokens > limit) return tooExpensive(tokens, limit);
-    return settle(bucketsOf(settings).take(key, tokens), (taken) => {
+    return settle(buckets.take(key, tokens), (taken) => {
       if (taken === 'open') return UNLIMITED;
       return taken === 'closed' ? UNAVAILABLE : toResult(taken, tokens, settings);
     });

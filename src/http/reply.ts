@@ -222,16 +222,15 @@ export function withVary(present: number | string | string[] | undefined, fields
   return [String(present), ...missing].join(', ');
 }
 
-/** What other code has set for a success: a cache could keep an error with them as long. */
-const LIFETIME_HEADERS = [
-  'Cache-Control',
+/** The lifetimes for shared caches only. */
+export const CDN_LIFETIMES: readonly string[] = [
   'CDN-Cache-Control',
   'Cloudflare-CDN-Cache-Control',
   'Surrogate-Control',
-  'Expires',
-  'ETag',
-  'Last-Modified',
 ];
+
+/** What other code has set for a success: a cache could keep an error with them as long. */
+const LIFETIME_HEADERS = ['Cache-Control', ...CDN_LIFETIMES, 'Expires', 'ETag', 'Last-Modified'];
 
 /** Removes the lifetime and the validators of a success, from an error and from a response that no cache may keep. */
 export function removeLifetime(res: ServerResponse): void {

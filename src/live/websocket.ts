@@ -10,11 +10,11 @@ import { resolveCoreOptions } from '../core/options.ts';
 import { hasHandler, schemaHint } from '../core/schema.ts';
 import { noteBareSchema, noteServerWithoutSockets } from '../diagnostics/logging.ts';
 import { packages } from '../diagnostics/packages.ts';
+import { ipOf } from '../http/address.ts';
 import { addPart } from '../http/server-parts.ts';
 import { delay, resolveOptions, wrongArgument } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { caught, isCount, isFunction, settle } from '../options/values.ts';
-import { ipOf } from '../rate-limit/address.ts';
 import {
   Connection,
   type ConnectionServices,

@@ -19,7 +19,7 @@ interface BucketPlace<Away> {
 }
 
 /** Buckets of one size. */
-interface Buckets<Away> {
+export interface Buckets<Away = never> {
   /** Takes `tokens` from the bucket of a key or, if it has less, what it has in whole tokens but not below `least`. */
   take(key: string, tokens: number, least?: number): MaybePromise<Taken | Away>;
 }

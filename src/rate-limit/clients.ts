@@ -6,13 +6,13 @@ import type { ClientGate, ClientPlaces, Extension, ExtensionParts, PlaceKind } f
 import { createUnenforcedNote } from '../core/unenforced.ts';
 import { findDirective } from '../execution/directives.ts';
 import type { RequestError } from '../execution/types.ts';
+import { clientKey } from '../http/address.ts';
 import type { HttpError } from '../http/reply.ts';
 import { duration, positive, type Rules, resolveOptions } from '../options/rules.ts';
 import { CLIENT_LIMITS } from '../options/scopes.ts';
 import { settle } from '../options/values.ts';
 import { redisRule } from '../redis/clients.ts';
-import { clientKey } from './address.ts';
-import { type BucketsOf, createBuckets, secondsUntil } from './buckets.ts';
+import { type Buckets, type BucketsOf, createBuckets, secondsUntil } from './buckets.ts';
 import { fieldGuards, limitsOf, prepareFields } from './field-limits.ts';
 import { refuseOperation, tooMany } from './refusal.ts';
 
@@ -81,13 +81,17 @@ const RETRY_AFTER = 5;
 /** Counts what each client does. Clients without a place or a full bucket take no memory. */
 class Clients implements ClientGate {
   readonly #settings: ClientSettings;
-  readonly #bucketsOf: BucketsOf;
+  readonly #buckets: Record<'newConnections' | 'newOperations', Buckets>;
   /** The clients with something open, by their keys. */
   readonly #open = new Map<string, ClientPlaces>();
 
   constructor(settings: ClientSettings, bucketsOf: BucketsOf) {
     this.#settings = settings;
-    this.#bucketsOf = bucketsOf;
+    const { newConnections, newOperations, window } = settings;
+    this.#buckets = {
+      newConnections: bucketsOf({ limit: newConnections, window }),
+      newOperations: bucketsOf({ limit: newOperations, window }),
+    };
   }
 
   operation(source: unknown, caller: Caller | null | undefined): MaybePromise<RequestError | undefined> {
@@ -127,7 +131,7 @@ class Clients implements ClientGate {
     const { [rate]: limit, window } = this.#settings;
     if (limit === Number.POSITIVE_INFINITY) return undefined;
     const size = { limit, window };
-    return settle(this.#bucketsOf(size).take(`${rate}:${clientKey(source, caller)}`, 1), (taken) => {
+    return settle(this.#buckets[rate].take(`${rate}:${clientKey(source, caller)}`, 1), (taken) => {
       if (taken.allowed) return undefined;
       const what = rate === 'newOperations' ? 'operations' : 'connections';
       const reason = `This client has started ${limit} ${what} in ${window / 1000} s, which is the limit`;

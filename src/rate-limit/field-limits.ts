@@ -18,10 +18,10 @@ import type { PrepareParts } from '../core/extension.ts';
 import { directivesOf } from '../execution/directives.ts';
 import { fragmentsOf, isIncluded } from '../execution/document.ts';
 import type { Guards, OperationCall, OperationHooks, PreparedOperation } from '../execution/types.ts';
+import { clientAddress, clientKey } from '../http/address.ts';
 import { duration, optionError } from '../options/rules.ts';
 import { CLIENT_LIMITS } from '../options/scopes.ts';
 import { getOrCreate, isObject, isPositive, isString, isThenable, settle } from '../options/values.ts';
-import { clientAddress, clientKey } from './address.ts';
 import { type BucketSize, type BucketsOf, secondsUntil } from './buckets.ts';
 import { refuseField, refuseOperation, tooMany } from './refusal.ts';
 

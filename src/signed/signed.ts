@@ -1,8 +1,9 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { ConnectRequest } from '../../types/connect.ts';
 import type { SignedOptions, SignUrlOptions } from '../../types/static.ts';
-import { NO_STORE, writeReply } from '../http/reply.ts';
+import { addressOf } from '../http/address.ts';
+import { CDN_LIFETIMES, NO_STORE, writeReply } from '../http/reply.ts';
 import {
   duration,
   type OptionScope,
@@ -98,7 +99,7 @@ export function resolveSigned(given: SignedOptions | undefined): SignedSettings 
 export function checkLink(req: ConnectRequest, res: ServerResponse, { keys }: SignedSettings): boolean {
   const { expires, signature } = linkOf(req);
   // A link for all addresses has an empty one.
-  const inputs = ['', addressOf(req)].map((ip) => [expires, ip, requestedPath(req)]);
+  const inputs = ['', addressOf(req) ?? ''].map((ip) => [expires, ip, requestedPath(req)]);
   const isSigned =
     signature.length === 32 &&
     keys
@@ -123,14 +124,6 @@ function linkOf({ url = '', originalUrl = url }: ConnectRequest): { expires: str
   };
 }
 
-/** The address that Express has found behind its trusted proxies, or that of the connection. */
-function addressOf(req: IncomingMessage & { readonly ip?: unknown }): string {
-  const address = isString(req.ip) ? req.ip : (req.socket.remoteAddress ?? '');
-  return address.replace(/^::ffff:(?=\d+\.)/i, '');
-}
-
-const OF_SHARED_CACHES = ['CDN-Cache-Control', 'Cloudflare-CDN-Cache-Control', 'Surrogate-Control'];
-
 /** Lets no cache keep a file longer than its link is valid, and none keep it for others. */
 export function limitLifetime(
   req: ConnectRequest,
@@ -138,9 +131,9 @@ export function limitLifetime(
   { cacheControl, added = [] }: LifetimeHeaders,
 ): void {
   const value = String(res.getHeader('Cache-Control') ?? cacheControl ?? 'max-age=0');
-  for (const name of ['Expires', ...OF_SHARED_CACHES]) res.removeHeader(name);
+  for (const name of ['Expires', ...CDN_LIFETIMES]) res.removeHeader(name);
   // What a rule adds to the file stays out if the response has the header.
-  for (const name of OF_SHARED_CACHES)
+  for (const name of CDN_LIFETIMES)
     if (added.some((text) => text.toLowerCase() === name.toLowerCase())) res.setHeader(name, 'no-store');
   if (/\bno-(?:store|cache)\b/i.test(value)) return;
   const given = Number(/\bmax-age="?(\d+)/i.exec(value)?.[1] ?? 0);

@@ -8,7 +8,7 @@ import { Redis } from 'ioredis';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { createBudgetCheck, resolveBudget } from '../../src/cost/budget.ts';
-import { clientAddress } from '../../src/rate-limit/address.ts';
+import { clientAddress } from '../../src/http/address.ts';
 import { createLocalBuckets, TIMES } from '../../src/rate-limit/buckets.ts';
 import type { BudgetOptions, GraphQLOptions } from '../../types/graphql.ts';
 import { type Running, run } from '../graphql/server.ts';

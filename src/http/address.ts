@@ -14,6 +14,10 @@ export function ipOf({ ip, socket }: Source): string | undefined {
   return isString(ip) ? ip : socket?.remoteAddress;
 }
 
+/** The same, in which an IPv4 address is never written as one of IPv6. Undefined after the connection was closed. */
+export const addressOf = (source: Source): string | undefined =>
+  ipOf(source)?.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '');
+
 /** The key of a client: its caller, otherwise its address. No address begins with a word. */
 export const clientKey = (source: unknown, caller: Caller | null | undefined): string =>
   caller ? `caller ${caller.id}` : clientAddress(source);
@@ -23,10 +27,8 @@ export const clientKey = (source: unknown, caller: Caller | null | undefined): s
  * count as one.
  */
 export function clientAddress(source: unknown): string {
-  const address = ipOf(source as Source);
+  const address = addressOf(source as Source);
   if (address === undefined) return 'unknown';
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  if (mapped !== undefined) return mapped;
   return isIPv6(address) ? `${networkOf(address)}::/64` : address;
 }
 
