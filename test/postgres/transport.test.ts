@@ -284,7 +284,7 @@ it('createPubSub connects again when the network fails after LISTEN', async () =
     const query = client.query.bind(client) as (...words: unknown[]) => Promise<unknown>;
     const replied = async (text: string, values: unknown[]): Promise<unknown> => {
       const reply = await query(text, values);
-      if (text.startsWith('LISTEN') && failures++ < 3) {
+      if (text.startsWith('LISTEN') && failures++ < 2) {
         // The open connections stay silent.
         proxy.stall();
         proxy.heal();
@@ -294,7 +294,7 @@ it('createPubSub connects again when the network fails after LISTEN', async () =
     return Object.assign(client, { query: replied });
   };
   const listen = { connect, on: proxied.on.bind(proxied), off: proxied.off.bind(proxied) };
-  const events = open({ listen, commandTimeout: 300 });
+  const events = open({ listen, commandTimeout: 500 });
   const stream = events.subscribe('tick');
   await events.ready('tick');
   await events.publish('tick', 1);
