@@ -240,7 +240,7 @@ class GraphQLOverHttp {
   /** An error that would be the response to the whole request is the result of its operation after the first line. */
   #runOfBatch(exchange: Exchange, params: GraphQLParams): MaybePromise<ExecutionOutcome | RequestError> {
     const toRefusal = (error: unknown): RequestError => {
-      if (!exchange.res.headersSent || error === CLIENT_ABORTED) throw error;
+      if (!exchange.res.headersSent || error === CLIENT_ABORTED || isAbort(error, exchange.res)) throw error;
       if (!HttpError.is(error)) return failedOperation(error);
       return refuse(error.message, error.code ?? 'BAD_REQUEST', error.status);
     };

@@ -64,7 +64,11 @@ for (const field of Object.values(schema.getSubscriptionType()?.getFields() ?? {
 }
 
 const documents = { from: { now: 'query now { now }', large: 'query large { large }' }, only: false };
-const graphql = graphqlHTTP(schema, { rootValue, batching: true, documents, uploads: { tempDir: folder } });
+const complaints: string[] = [];
+// A client that leaves is no error.
+const onError = (error: unknown): void => void complaints.push(String(error));
+const uploads = { tempDir: folder };
+const graphql = graphqlHTTP(schema, { rootValue, batching: true, documents, uploads, onError });
 const app = express();
 let errors = 0;
 app.use('/disk', staticFiles(folder, { cache: false }));
@@ -89,7 +93,6 @@ server.on('stream', (stream) => {
   streams++;
   stream.once('close', () => streams--);
 });
-const complaints: string[] = [];
 process.on('warning', ({ message }) => complaints.push(message));
 process.on('unhandledRejection', (reason) => complaints.push(String(reason)));
 
