@@ -23,13 +23,16 @@ interface FileOwner {
 export function createUploadedFile(info: UploadedFileInfo, spool: Spool, owner: FileOwner): UploadedFile {
   const arrayBuffer = (): Promise<ArrayBuffer> => handled(readAll(spool));
   const text = (): Promise<string> => handled(arrayBuffer().then((all) => new TextDecoder().decode(all)));
-  const { filename, mimetype } = info;
+  const { filename, mimetype, encoding, fieldName } = info;
   /** Reports a stream that nobody watches, such as one of `pipe`, and that the end of the response has cut off. */
   const onCut = (error: Error): void => {
     if (spool.isReleased) owner.report(failed('createReadStream', info, error));
   };
   const file: UploadedFile = {
-    ...info,
+    filename,
+    mimetype,
+    encoding,
+    fieldName,
     size: undefined,
     createReadStream: (options) => readSpool(spool, options, onCut),
     stream: () => Readable.toWeb(readSpool(spool)) as ReturnType<UploadedFile['stream']>,

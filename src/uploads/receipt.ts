@@ -96,14 +96,15 @@ export class Receipt {
   receive(take: (part: Part) => void, end: () => void): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#reject = reject;
-      const attempt = AsyncResource.bind((step: () => void): void => {
+      const caller = new AsyncResource('espalier.upload');
+      const attempt = (step: () => void): void => {
         if (!this.#isReceiving) return;
         try {
-          step();
+          caller.runInAsyncScope(step);
         } catch (error) {
           this.#fail(error);
         }
-      });
+      };
       const finish = (): void => {
         end();
         Promise.all(this.#stored).then(
