@@ -81,10 +81,12 @@ export class Receipt {
       uploadChannel.publish(this.#observed);
     }
     this.#closed = new Promise((resolve) => {
-      exchange.res.once('close', () => {
+      const onClose = (): void => {
         this.#onClose();
         resolve();
-      });
+      };
+      // The responses of serverless adapters finish and never close.
+      exchange.res.once('finish', onClose).once('close', onClose);
     });
   }
 
@@ -226,6 +228,7 @@ export class Receipt {
 
   #onClose(): void {
     const { req, res } = this.#exchange;
+    if (this.#isClosed) return;
     this.#isClosed = true;
     if (!res.writableFinished) this.#fail(clientAborted());
     // The response of a streaming upload may precede the end of a body that has arrived in full.

@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import type * as http from 'node:http';
+import * as http from 'node:http';
 import * as net from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -21,6 +21,17 @@ import { BOUNDARY, encode, file, type Part, post } from './form.ts';
 
 const field = (name: string, body: string): Part => ({ name, body });
 const PNG = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
+
+/** A socket that takes everything, without a connection. */
+class Sink extends net.Socket {
+  override _write(_chunk: Buffer, _encoding: string, done: () => void): void {
+    done();
+  }
+
+  override _writev(_chunks: unknown, done: () => void): void {
+    done();
+  }
+}
 
 let folder: string;
 beforeEach(() => {
@@ -552,6 +563,23 @@ describe('the storage of received files', () => {
     await expect(post(`${url}/waits`, body)).rejects.toThrow();
     await until(() => gone.length === 1 && descriptorsIn(folder) === 0);
     expect(gone[0]).toMatch(/until the response ends/);
+  });
+
+  it('no descriptor is left of a response that finishes and never closes, as those of serverless adapters', async () => {
+    const receive = receiveFiles({ tempDir: folder, memoryBytes: 0 });
+    const body = encode([file('a', Buffer.alloc(300_000))]);
+    const headers = { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` };
+    const req = Object.assign(new http.IncomingMessage(new net.Socket()), { method: 'POST', headers, body });
+    const res = new http.ServerResponse(req);
+    res.assignSocket(new Sink());
+    const received: unknown[] = [];
+    receive(req, res, () => {
+      received.push(descriptorsIn(folder), receive.form(req).files['a']?.[0]?.size);
+      res.end('ok');
+    });
+    await once(res, 'finish');
+    await until(() => descriptorsIn(folder) === 0);
+    expect([...received, res.closed]).toEqual([1, 300_000, false]);
   });
 
   it('saveTo keeps a file after the response', async () => {
