@@ -181,7 +181,7 @@ export class Receipt {
           file,
           `has ${found} by its first bytes; accepted: ${accept.join(', ')}`,
         );
-        // The whole file may have been stored already.
+        // Also if a copy of the whole file is being saved.
         spool.fail(readerError(error));
         throw error;
       }
@@ -205,7 +205,7 @@ export class Receipt {
     });
   }
 
-  /** Ends the receipt with its first error, which readers of incomplete files get as well. */
+  /** Ends the receipt with its first error, which the readers of its files get as well. */
   #fail(reason: unknown): void {
     if (!this.#isReceiving) return;
     const { req, res } = this.#exchange;
@@ -215,7 +215,7 @@ export class Receipt {
     if (HttpError.is(error) && error.cause !== undefined) this.#report(toError(error.cause));
     debug.uploads('%s%s', error.message, HttpError.is(error) ? error.option : '');
     const shown = HttpError.is(error) ? this.#settings.readerError(error) : error;
-    for (const spool of this.#spools) if (!spool.complete) spool.fail(shown);
+    for (const spool of this.#spools) if (!spool.isKept) spool.fail(shown);
     drainRequest(req, res);
     this.#reject(error);
   }

@@ -41,7 +41,6 @@ export function receiveUploads<Params>(
 
 /** The checked `uploads` option. */
 interface UploadSettings extends ReceiptSettings {
-  readonly maxFiles: number;
   readonly streaming: boolean;
   /** Maximum number of values in the JSON of `operations`. */
   readonly maxValues: number;
@@ -58,17 +57,16 @@ export function resolveUploadOptions(
   limits: { readonly maxValues: number; readonly bodyBytes: number; readonly bodyTimeout: number },
 ): UploadSettings {
   const options = resolveOptions(UPLOAD_OPTIONS, given, RULES);
-  const { streaming, maxFiles } = options;
   const settings = receiptSettings(options, {
     scope: UPLOAD_OPTIONS,
-    maxFiles,
+    maxFiles: options.maxFiles,
     maxFields: MAX_FIELDS,
     maxFieldBytes: limits.bodyBytes,
     fieldOption: byOption('limits.bodyBytes'),
     bodyTimeout: limits.bodyTimeout,
     readerError,
   });
-  return { ...settings, streaming, maxFiles, maxValues: limits.maxValues };
+  return { ...settings, streaming: options.streaming, maxValues: limits.maxValues };
 }
 
 /** With the option `streaming`, a file may be refused while resolvers read it. */

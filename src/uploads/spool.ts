@@ -54,6 +54,11 @@ export class Spool {
     return this.#holds <= 0;
   }
 
+  /** Whether the whole file is there, and somebody besides the response needs it. */
+  get isKept(): boolean {
+    return this.complete && this.#holds > 1;
+  }
+
   /** The error with which readers fail. */
   get error(): Error | undefined {
     // Most files have no reader when they are released, so the error is created when it is read.

@@ -516,6 +516,23 @@ describe('the storage of received files', () => {
     expect(ends[0]).toMatch(/is larger than 5 bytes/);
   });
 
+  it('the stream of a whole file fails as well when a later part is refused', async () => {
+    const stored: ReceivedFile[] = [];
+    const { port } = await start({ maxFileBytes: 5, storage: (each) => void stored.push(each) });
+    const body = encode([file('a', 'whole'), file('b', 'too long')]);
+    const socket = net.connect(port, '127.0.0.1');
+    socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=${BOUNDARY}\r\n`);
+    socket.write(`Content-Length: ${body.length}\r\n\r\n`);
+    const end = body.indexOf('too long');
+    socket.write(body.subarray(0, end));
+    await until(() => stored[0]?.toJSON().size === 5);
+    socket.write(body.subarray(end));
+    const [answer] = await once(socket, 'data');
+    expect(String(answer)).toMatch(/^HTTP\/1.1 413 /);
+    await expect(stored[0]?.text()).rejects.toThrow(/is larger than 5 bytes/);
+    socket.destroy();
+  });
+
   it('no file is left of requests that the client aborts, and next is not called', async () => {
     const called: string[] = [];
     const receive = receiveFiles({
