@@ -355,8 +355,11 @@ describe('the types of received files', () => {
     expect((await post(url, [file('a', Buffer.from(hex, 'hex'), 'a.html')])).json).toBe(type);
   });
 
-  it('a list of types checks the content although its first bytes arrive one at a time', async () => {
-    const { port, failures } = await start({ accept: ['image/png'] });
+  it.each([
+    ['in memory', '64mb'],
+    ['on disk', 0],
+  ])('a list of types checks content whose first bytes arrive one at a time: %s', async (_, memoryBytes) => {
+    const { port, failures } = await start({ accept: ['image/png'], memoryBytes });
     const socket = net.connect(port, '127.0.0.1').setNoDelay();
     const body = encode([file('a', Buffer.concat([PNG, Buffer.alloc(100)]), 'a.html')]);
     socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=${BOUNDARY}\r\n`);
