@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable, Writable } from 'node:stream';
 import type { ConnectRequest } from '../../types/connect.ts';
@@ -65,7 +66,7 @@ const TIMELY_BYTES = 16 * 1024;
 /** RFC 2046 §5.1.1 allows a boundary of 70 characters. Some clients use more, but none needs this many. */
 const MAX_CONTENT_TYPE = 512;
 const MAX_NAME_LENGTH = 512;
-const EMPTY_BOUNDARY = /;\s*boundary=(?:"")?\s*(?:;|$)/i;
+const EMPTY_BOUNDARY = /;\s*boundary=""/i;
 
 /**
  * Parses the body of a request, and returns the function that stops it.
@@ -144,17 +145,10 @@ function pipeBody(
 
 // multer configures the parser of bodies and part headers. Only the parser is used: multer itself reports errors after it
 // has read the whole body, drains it without a limit, collects text until the end, and reads objects out of names. So it
-// gets no request, and its listeners are replaced.
+// gets no request, and its listeners are replaced. An emitter with these headers is all that it uses of a request.
 
 /** Creates the parser of a body. */
 type CreateParser = (contentType: string) => Writable;
-
-/** The members of a request that multer uses. */
-interface MulterRequest {
-  readonly headers: Record<string, string>;
-  on(): void;
-  parser?: Writable;
-}
 
 const BUFFER_BYTES = 256 * 1024;
 
@@ -178,7 +172,7 @@ export function createMulterParser({
   const parse = packages.multer()(options).any() as Middleware;
   return (contentType) => {
     const headers = { 'content-type': contentType, 'transfer-encoding': 'chunked' };
-    const req: MulterRequest = { headers, on() {} };
+    const req = Object.assign(new EventEmitter(), { headers, parser: undefined as Writable | undefined });
     parse(req, {}, (error) => {
       throw malformedForm(
         error?.message === 'Multipart: Boundary not found'
