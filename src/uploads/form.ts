@@ -24,7 +24,7 @@ export interface FilePart {
   readonly stream: Readable;
 }
 
-/** A file part without a filename. The parser discards its content. */
+/** A file part without a filename, whose content is discarded. Browsers send one for an empty input. */
 interface UnnamedFilePart {
   readonly kind: 'unnamed-file';
   readonly name: string;
@@ -32,111 +32,64 @@ interface UnnamedFilePart {
 
 export type Part = TextPart | FilePart | UnnamedFilePart;
 
-/** What the form of a body needs. */
-export interface BodySettings {
+/** A request with its response. */
+export interface Exchange {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+}
+
+/** The limits of a body, which messages quote. */
+export interface FormSettings {
   /** The options, for messages. */
   readonly scope: OptionScope;
   readonly maxRequestBytes: number;
+  readonly maxFiles: number;
+  readonly maxFields: number;
+  readonly maxFieldBytes: number;
+  /** The option that limits the text of a part. */
+  readonly fieldOption: string;
   /** The time in which `TIMELY_BYTES` have to arrive. */
   readonly deadlines: Deadlines;
-  /** Creates the parser of one body, which pushes the parts into a form. */
-  readonly createParser: (contentType: string, form: Form) => MulterRequest;
+  readonly createParser: CreateParser;
+}
+
+/** What happens while a body arrives. */
+interface FormEvents {
+  /** `read` throws the error of a malformed part. */
+  readonly take: (read: () => Part) => void;
+  readonly end: () => void;
+  readonly fail: (error: HttpError) => void;
 }
 
 /** An upload may take long, but a client that sends single bytes must not keep its memory and descriptors for days. */
 const TIMELY_BYTES = 16 * 1024;
-
 /** RFC 2046 §5.1.1 allows a boundary of 70 characters. Some clients use more, but none needs this many. */
 const MAX_CONTENT_TYPE = 512;
-const EMPTY_BOUNDARY = /;\s*boundary=(?:"")?\s*(?:;|$)/i;
-
-/** The parts of one multipart body, in order. The parser pushes parts, `next` removes them. */
-export class Form {
-  /** Stops the parser and detaches it from the request. */
-  stop: () => void = () => {};
-
-  /** The parser's limits of text and file parts bound the queue. */
-  readonly #queue: (Part | Error)[] = [];
-  #ended = false;
-  #failure: Error | undefined;
-  #wake: () => void = () => {};
-
-  /** Adds a part, or the error that follows the parts before it. */
-  push(item: Part | Error): void {
-    if (this.#failure !== undefined) return;
-    this.#queue.push(item);
-    this.#wake();
-  }
-
-  /** Marks the form as complete. */
-  end(): void {
-    this.#ended = true;
-    this.#wake();
-  }
-
-  /** Ends the form with an error and drops queued parts. Keeps and returns the first error. */
-  fail(error: Error): Error {
-    if (this.#failure === undefined) {
-      this.#failure = error;
-      this.#queue.length = 0;
-      this.stop();
-      this.#wake();
-    }
-    return this.#failure;
-  }
-
-  /** Returns the next part, or undefined after the last. Rejects with the error that ended the form. */
-  async next(): Promise<Part | undefined> {
-    for (;;) {
-      const item = this.#queue.shift();
-      if (item instanceof Error) throw this.fail(item);
-      if (item !== undefined) return item;
-      if (this.#failure !== undefined) throw this.#failure;
-      if (this.#ended) return undefined;
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
-  }
-}
+const MAX_NAME_LENGTH = 512;
+const EMPTY_BOUNDARY = /;\s*boundary=""/i;
 
 /**
- * Starts to parse a request's body into a form.
+ * Parses the body of a request, and returns the function that stops it.
  *
  * @throws HttpError 400, 413 and 415 if the headers of the request show an error.
  */
-export function openForm(
-  form: Form,
-  req: IncomingMessage,
-  res: ServerResponse,
-  settings: BodySettings,
-): void {
-  const { scope, createParser } = settings;
+export function readForm({ req, res }: Exchange, settings: FormSettings, events: FormEvents): () => void {
   const contentType = checkHeaders(req, settings);
-  const body = bufferedBody(req, scope);
+  const body = bufferedBody(req, settings.scope);
   if (isAborted(res) || (body === undefined && req.destroyed)) throw clientAborted();
-  const parser = createParser(contentType, form);
-  const { input } = parser;
-  form.stop = () => parser.abort();
-  if (input === undefined) return;
-  if (body !== undefined) {
-    input.end(body);
-    return;
-  }
-  const unpipe = pipeBody(req, input, form, settings);
-  form.stop = () => {
-    unpipe();
-    parser.abort();
-  };
+  const parser = settings.createParser(contentType);
+  listen(parser, settings, events);
+  if (body === undefined) return pipeBody(req, parser, settings, events.fail);
+  parser.end(body);
+  return () => {};
 }
 
-function checkHeaders(req: IncomingMessage, settings: BodySettings): string {
+function checkHeaders(req: IncomingMessage, settings: FormSettings): string {
   const { 'content-type': type = '', 'content-encoding': encoding, 'content-length': length } = req.headers;
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    const headers = { 'accept-encoding': 'identity' };
     throw new HttpError(415, 'A multipart body must not be compressed', {
       code: 'UNSUPPORTED_ENCODING',
-      headers,
+      headers: { 'accept-encoding': 'identity' },
     });
   }
   if (type.length > MAX_CONTENT_TYPE || EMPTY_BOUNDARY.test(type)) {
@@ -158,195 +111,153 @@ function bufferedBody(req: IncomingMessage, { name }: OptionScope): Buffer | und
   return buffered;
 }
 
-/** Like `req.pipe(input)`, with limits, and with errors that go to the form. Returns the function that stops it. */
-function pipeBody(req: IncomingMessage, input: Writable, form: Form, settings: BodySettings): () => void {
+/** Pipes the body into the parser within the limits, and returns the function that stops it. */
+function pipeBody(
+  req: IncomingMessage,
+  parser: Writable,
+  settings: FormSettings,
+  fail: FormEvents['fail'],
+): () => void {
   const { deadlines, maxRequestBytes } = settings;
   let received = 0;
   let timely = 0;
-  const onTimeout = (): void => void form.fail(timedOut());
+  const onTimeout = (): void => fail(timedOut());
   const onData = (chunk: Buffer): void => {
     received += chunk.length;
-    if (received - timely >= TIMELY_BYTES) {
+    if (received > maxRequestBytes) fail(requestTooLarge(settings));
+    else if (received - timely >= TIMELY_BYTES) {
       timely = received;
       deadlines.clear(onTimeout);
       deadlines.set(onTimeout);
     }
-    if (received > maxRequestBytes) form.fail(requestTooLarge(settings));
-    else if (!input.write(chunk)) req.pause();
   };
-  const onEnd = (): void => {
-    stop();
-    input.end();
-  };
-  const onAbort = (): void => void form.fail(clientAborted());
-  const onDrain = (): void => void req.resume();
+  const onGone = (): void => fail(clientAborted());
   const stop = (): void => {
     deadlines.clear(onTimeout);
-    req.off('data', onData).off('end', onEnd).off('error', onAbort).off('close', onAbort);
-    input.off('drain', onDrain);
+    req.unpipe(parser).off('data', onData).off('end', stop).off('error', onGone).off('close', onGone);
   };
   deadlines.set(onTimeout);
-  input.on('drain', onDrain);
-  req.on('data', onData).on('end', onEnd).on('error', onAbort).on('close', onAbort);
-  req.resume();
+  // The limit is checked before the parser gets the chunk.
+  req.on('data', onData).pipe(parser);
+  req.on('end', stop).on('error', onGone).on('close', onGone);
   return stop;
 }
 
-// multer splits the body, decodes names and part headers, and limits parts and text: its storage engine passes files on,
-// and its `streamHandler` gets the body. It gets no request, because it would report errors only after it has read the
-// whole body, drain it without a limit, and refuse bodies over HTTP/2 without Content-Length.
+// multer configures the parser of bodies and part headers. Only the parser is used: multer itself reports errors after it
+// has read the whole body, drains it without a limit, collects text until the end, and reads objects out of names. So it
+// gets no request, and its listeners are replaced. An emitter with these headers is all that it uses of a request.
 
-/** A file as multer passes it to a storage engine. */
-interface MulterFile {
-  readonly fieldname: string;
-  readonly originalname: string;
-  readonly encoding: string;
-  readonly mimetype: string;
-  readonly stream: Readable;
-}
+/** Creates the parser of a body. */
+type CreateParser = (contentType: string) => Writable;
 
-const MAX_NAME_LENGTH = 512;
 const BUFFER_BYTES = 256 * 1024;
 
-type Middleware = (req: object, res: object, next: (error: unknown) => void) => void;
+type Middleware = (req: object, res: object, next: (error?: Error) => void) => void;
 
 /** Configures multer, once per handler. */
-export function createMulterParser(limits: FormLimits): BodySettings['createParser'] {
+export function createMulterParser({
+  maxFields,
+  maxFiles,
+  maxFieldBytes,
+}: Pick<FormSettings, 'maxFields' | 'maxFiles' | 'maxFieldBytes'>): CreateParser {
   const options = {
-    storage: {
-      _handleFile(req: object, file: MulterFile, stored: (error: null, info: object) => void): void {
-        // An `error` event without a listener would end the process.
-        file.stream.on('error', () => {});
-        if (req instanceof MulterRequest) req.form.push(filePart(file));
-        // The spool stores the content, so multer does not have to wait before it reports the end of the
-        // form.
-        stored(null, {});
-      },
-      _removeFile(_req: object, _file: object, removed: (error: null) => void): void {
-        removed(null);
-      },
-    },
-    streamHandler(req: object, input: Writable): void {
-      if (!(req instanceof MulterRequest)) return;
-      req.input = input;
-      pushParserEvents(input, req.form, limits);
+    streamHandler(req: object, parser: Writable): void {
+      Object.assign(req, { parser: parser.removeAllListeners() });
     },
     defParamCharset: 'utf8',
     highWaterMark: BUFFER_BYTES,
     fileHwm: BUFFER_BYTES,
-    limits: {
-      fields: limits.maxFields,
-      files: limits.maxFiles,
-      fieldSize: limits.maxFieldBytes,
-      fieldNameSize: MAX_NAME_LENGTH,
-      fieldNestingDepth: 0,
-    },
+    limits: { fields: maxFields, files: maxFiles, fieldSize: maxFieldBytes },
   };
   const parse = packages.multer()(options).any() as Middleware;
-  return (contentType, form) => {
-    const req = new MulterRequest(contentType, form);
+  return (contentType) => {
+    const headers = { 'content-type': contentType, 'transfer-encoding': 'chunked' };
+    const req = Object.assign(new EventEmitter(), { headers, parser: undefined as Writable | undefined });
     parse(req, {}, (error) => {
-      if (error) form.push(formError(error, limits));
-      else form.end();
+      throw malformedForm(
+        error?.message === 'Multipart: Boundary not found'
+          ? 'The Content-Type has no boundary'
+          : 'The Content-Type is malformed',
+      );
     });
-    return req;
+    return req.parser as Writable;
   };
 }
 
-/** Pushes text parts and limit errors immediately; multer handles both only at the end of the request. */
-function pushParserEvents(parser: Writable, form: Form, limits: FormLimits): void {
-  const fail = (error: unknown): void => form.push(formError(error, limits));
-  parser.on('field', (name: string | undefined, value = '', info: { valueTruncated: boolean }) => {
-    if (name === undefined) fail({ code: 'MISSING_FIELD_NAME' });
-    else if (info.valueTruncated) fail({ code: 'LIMIT_FIELD_VALUE', field: name });
-    else form.push({ kind: 'text', name, value });
-  });
-  parser.on('file', (name: string | undefined, _stream: Readable, info: { filename?: string }) => {
-    if (info.filename) return;
-    if (name === undefined) fail({ code: 'MISSING_FIELD_NAME' });
-    else form.push({ kind: 'unnamed-file', name });
-  });
-  parser.on('filesLimit', () => fail({ code: 'LIMIT_FILE_COUNT' }));
-  parser.on('fieldsLimit', () => fail({ code: 'LIMIT_FIELD_COUNT' }));
-  parser.on('error', fail);
+/** The fields of a part header as the parser gives them. */
+interface PartInfo {
+  readonly filename?: string;
+  readonly mimeType: string;
+  readonly encoding: string;
+  readonly valueTruncated: boolean;
 }
 
-function filePart({ fieldname, originalname, mimetype, encoding, stream }: MulterFile): FilePart {
-  return { kind: 'file', name: fieldname, filename: originalname, mimetype, encoding, stream };
+function listen(parser: Writable, settings: FormSettings, { take, end, fail }: FormEvents): void {
+  parser
+    .on('field', (name: string | undefined, value: string | undefined, info: PartInfo) =>
+      take(() => textPart(nameOf(name), value, info, settings)),
+    )
+    .on('file', (name: string | undefined, stream: Readable, info: PartInfo) => {
+      // An `error` event without a listener would end the process.
+      stream.on('error', () => {});
+      take(() => filePart(nameOf(name), stream, info));
+    })
+    .on('filesLimit', () => fail(tooManyFiles(settings.maxFiles, settings.scope)))
+    .on('fieldsLimit', () => fail(tooManyFields(settings)))
+    .on('error', ({ message }) => {
+      const isCut = message === 'Unexpected end of form';
+      fail(malformedForm(`The multipart body ${isCut ? 'ends too early' : 'is malformed'}`));
+    })
+    .on('close', end);
 }
 
-/** The members of a request that multer uses. */
-class MulterRequest extends EventEmitter {
-  readonly headers: Record<string, string>;
-  /** multer drains the request after an error unless it is not readable. */
-  readonly readable = false;
-  readonly destroyed = false;
-  readonly form: Form;
-  /** The parser; undefined when it has refused the Content-Type, so that the form has failed. */
-  input: Writable | undefined;
-
-  constructor(contentType: string, form: Form) {
-    super();
-    this.headers = { 'content-type': contentType, 'transfer-encoding': 'chunked' };
-    this.form = form;
-  }
-
-  unpipe(): void {}
-
-  resume(): void {}
-
-  abort(): void {
-    this.emit('aborted');
-  }
+function nameOf(given: string | undefined): string {
+  if (given === undefined) throw malformedForm('A part has no name');
+  if (given.length > MAX_NAME_LENGTH) throw malformedForm('The name of a part is too long');
+  return decodeName(given);
 }
 
-/** The limits of a parser, which messages quote. */
-export interface FormLimits {
-  readonly scope: OptionScope;
-  readonly maxFiles: number;
-  readonly maxFields: number;
-  readonly maxFieldBytes: number;
-  readonly fieldOption: string;
+/** Browsers encode three characters of a name (HTML, multipart/form-data encoding algorithm), and leave `%` as it is. */
+const decodeName = (name: string): string =>
+  name.replace(/%(?:0A|0D|22)/gi, (encoded) => decodeURIComponent(encoded));
+
+function textPart(
+  name: string,
+  value: string | undefined,
+  { valueTruncated }: PartInfo,
+  settings: FormSettings,
+): TextPart {
+  if (valueTruncated) throw fieldTooLarge(name, settings);
+  if (value === undefined)
+    throw malformedForm(`The charset of the part ${formatValue(name)} is not supported; send UTF-8`);
+  return { kind: 'text', name, value };
 }
 
-/** What is malformed, by the code or the message of an error. */
-const MALFORMED = new Map<unknown, string>([
-  ['LIMIT_FIELD_KEY', 'The name of a part is too long'],
-  ['MISSING_FIELD_NAME', 'A part has no name'],
-  ['Multipart: Boundary not found', 'The Content-Type has no boundary'],
-  ['Unexpected end of form', 'The multipart body ends too early'],
-]);
-
-/** Converts an error of multer or its parser to an HttpError. The client never sees the parser's message. */
-function formError(
-  error: unknown,
-  { maxFiles, maxFields, maxFieldBytes, fieldOption, scope }: FormLimits,
-): HttpError {
-  const { code, message, field } = error as Partial<Record<string, unknown>>;
-  switch (code ?? message) {
-    case 'LIMIT_FILE_COUNT':
-      return tooManyFiles(maxFiles, scope);
-    case 'LIMIT_FIELD_COUNT':
-      return new HttpError(413, `A request may have at most ${maxFields} text parts`, {
-        code: 'TOO_MANY_FIELDS',
-      });
-    case 'LIMIT_FIELD_VALUE': {
-      const name = formatValue(field);
-      return new HttpError(413, `Multipart field ${name} is larger than ${maxFieldBytes} bytes`, {
-        code: 'FIELD_TOO_LARGE',
-        option: fieldOption,
-      });
-    }
-    default:
-      return malformedForm(MALFORMED.get(code ?? message) ?? 'The multipart body is malformed');
-  }
+function filePart(
+  name: string,
+  stream: Readable,
+  { filename, mimeType, encoding }: PartInfo,
+): FilePart | UnnamedFilePart {
+  if (filename)
+    return { kind: 'file', name, filename: decodeName(filename), mimetype: mimeType, encoding, stream };
+  stream.resume();
+  return { kind: 'unnamed-file', name };
 }
 
 export const malformedForm = (message: string): HttpError =>
   new HttpError(400, message, { code: 'BAD_MULTIPART' });
 
-const requestTooLarge = ({ maxRequestBytes, scope }: BodySettings): HttpError =>
+const requestTooLarge = ({ maxRequestBytes, scope }: FormSettings): HttpError =>
   bodyTooLarge(maxRequestBytes, '', byOption('maxRequestBytes', scope));
+
+const tooManyFields = ({ maxFields }: FormSettings): HttpError =>
+  new HttpError(413, `A request may have at most ${maxFields} text parts`, { code: 'TOO_MANY_FIELDS' });
+
+const fieldTooLarge = (name: string, { maxFieldBytes, fieldOption }: FormSettings): HttpError =>
+  new HttpError(413, `Multipart field ${formatValue(name)} is larger than ${maxFieldBytes} bytes`, {
+    code: 'FIELD_TOO_LARGE',
+    option: fieldOption,
+  });
 
 export const tooManyFiles = (maxFiles: number, scope: OptionScope, field?: string): HttpError => {
   const place = field === undefined ? '' : ` in the field ${formatValue(field)}`;

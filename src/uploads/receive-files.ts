@@ -9,12 +9,12 @@ import type {
   UploadedFile,
 } from '../../types/uploads.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
-import { HttpError, isAborted, isQueued, toError, whenFirst } from '../http/reply.ts';
+import { HttpError, isAborted, isQueued, whenFirst } from '../http/reply.ts';
 import { byOption, bytes, formatValue, isEither, isOneOf, resolveOptions, rule } from '../options/rules.ts';
 import { RECEIVE_FILES } from '../options/scopes.ts';
 import { isCount, isFunction, isObject } from '../options/values.ts';
-import { type FilePart, tooManyFiles } from './form.ts';
-import { type Exchange, RECEIPT_RULES, Receipt, type ReceiptSettings, receiptSettings } from './receipt.ts';
+import { type Exchange, type FilePart, type Part, tooManyFiles } from './form.ts';
+import { RECEIPT_RULES, Receipt, type ReceiptSettings, receiptSettings } from './receipt.ts';
 
 type Options = ReceiveFilesOptions;
 
@@ -117,26 +117,24 @@ export function createFormReceiver<Name extends string, Stored>(
 }
 
 /** Receives the form of a request. Rejects with an HttpError for a client's mistake; then nothing of it is left. */
-function receiveForm(exchange: Exchange, settings: FormSettings): Promise<ReceivedForm> {
-  const receipt = new Receipt(exchange, settings, (error) => warn(toError(error)));
+async function receiveForm(exchange: Exchange, settings: FormSettings): Promise<ReceivedForm> {
+  const receipt = new Receipt(exchange, settings, warn);
   const files = noFiles(settings);
   const body: FormBody = Object.create(null);
   let textBytes = 0;
-  return receipt.receive(async () => {
-    await receipt.complete((part) => {
-      if (part.kind === 'text') {
-        textBytes += Buffer.byteLength(part.value);
-        if (textBytes > settings.maxTextBytes) throw textsTooLarge(settings);
-        const present = body[part.name];
-        body[part.name] = present === undefined ? part.value : [present, part.value].flat();
-      } else if (part.kind === 'file') {
-        const list = listOf(part, files, settings);
-        list.push(receipt.files.store(part, settings.store));
-      }
-      // Browsers send a file without a name for an empty input.
-    });
-    return { files, body };
-  });
+  const take = (part: Part): void => {
+    if (part.kind === 'text') {
+      textBytes += Buffer.byteLength(part.value);
+      if (textBytes > settings.maxTextBytes) throw textsTooLarge(settings);
+      const present = body[part.name];
+      body[part.name] = present === undefined ? part.value : [present, part.value].flat();
+    } else if (part.kind === 'file') {
+      const list = listOf(part, files, settings);
+      list.push(receipt.store(part, settings.store));
+    }
+  };
+  await receipt.receive(take, () => {});
+  return { files, body };
 }
 
 type FileLists = Record<string, ReceivedFile[]>;

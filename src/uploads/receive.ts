@@ -4,9 +4,8 @@ import { HttpError } from '../http/reply.ts';
 import { byOption, count, flag, formatValue, isListOf, resolveOptions } from '../options/rules.ts';
 import { UPLOAD_OPTIONS } from '../options/scopes.ts';
 import { isObject, isString } from '../options/values.ts';
-import type { StoredFiles } from './files.ts';
-import { type Form, malformedForm, type Part, type TextPart, tooManyFiles } from './form.ts';
-import { type Exchange, RECEIPT_RULES, Receipt, type ReceiptSettings, receiptSettings } from './receipt.ts';
+import { type Exchange, malformedForm, type Part, type TextPart, tooManyFiles } from './form.ts';
+import { RECEIPT_RULES, Receipt, type ReceiptSettings, receiptSettings } from './receipt.ts';
 
 /** The functions that the receiver of a request calls. */
 interface UploadCallbacks<Params> {
@@ -26,52 +25,22 @@ export function receiveUploads<Params>(
   settings: UploadSettings,
   { parse, report }: UploadCallbacks<Params>,
 ): Promise<Params> {
-  const receipt = new Receipt(exchange, settings, report);
-  const { form, files } = receipt;
-  return receipt.receive(async () => {
-    const plan = await readPlan(form, settings, parse);
-    await takeMappedFiles(form, plan, files);
-    const stored = receipt.complete((part) => takePart(part, plan, files));
-    if (settings.streaming) stored.catch((error: unknown) => receipt.stop(error));
-    else await stored;
-    return plan.params;
-  });
-}
-
-/** Resolves when every mapped file has begun to arrive. */
-async function takeMappedFiles(form: Form, plan: UploadPlan<unknown>, files: StoredFiles): Promise<void> {
-  while (files.count < plan.targets.size) {
-    const part = await form.next();
-    if (part === undefined) throw missingFile(plan);
-    takePart(part, plan, files);
-  }
-}
-
-function takePart(part: Part, { targets, taken }: UploadPlan<unknown>, files: StoredFiles): void {
-  const mapped = targets.get(part.name);
-  if (part.kind === 'file') {
-    // A file that is not in the map, or whose name was already used, is received and discarded.
-    if (mapped === undefined || taken.has(part.name)) part.stream.resume();
-    else {
-      const file = files.store(part);
-      taken.add(part.name);
-      for (const { holder, key } of mapped) holder[key] = file;
-    }
-  } else if (mapped !== undefined) throw missingFilename(part);
-  else if (part.kind === 'text' && (part.name === 'operations' || part.name === 'map'))
-    throw duplicateField(part);
-}
-
-function missingFile({ targets, taken }: UploadPlan<unknown>): HttpError {
-  const name = [...targets.keys()].find((expected) => !taken.has(expected));
-  return new HttpError(400, `The file ${formatValue(name)} of the "map" is missing`, {
-    code: 'FILE_MISSING',
+  return new Promise((resolve, reject) => {
+    const receipt = new Receipt(exchange, settings, report);
+    const plan = new UploadPlan(receipt, settings, parse);
+    const take = (part: Part): void => {
+      plan.take(part);
+      if (settings.streaming && plan.isReady()) resolve(plan.finish());
+    };
+    receipt
+      .receive(take, () => plan.finish())
+      .then(() => plan.finish())
+      .then(resolve, reject);
   });
 }
 
 /** The checked `uploads` option. */
 interface UploadSettings extends ReceiptSettings {
-  readonly maxFiles: number;
   readonly streaming: boolean;
   /** Maximum number of values in the JSON of `operations`. */
   readonly maxValues: number;
@@ -88,17 +57,16 @@ export function resolveUploadOptions(
   limits: { readonly maxValues: number; readonly bodyBytes: number; readonly bodyTimeout: number },
 ): UploadSettings {
   const options = resolveOptions(UPLOAD_OPTIONS, given, RULES);
-  const { streaming, maxFiles } = options;
   const settings = receiptSettings(options, {
     scope: UPLOAD_OPTIONS,
-    maxFiles,
+    maxFiles: options.maxFiles,
     maxFields: MAX_FIELDS,
     maxFieldBytes: limits.bodyBytes,
     fieldOption: byOption('limits.bodyBytes'),
     bodyTimeout: limits.bodyTimeout,
     readerError,
   });
-  return { ...settings, streaming, maxFiles, maxValues: limits.maxValues };
+  return { ...settings, streaming: options.streaming, maxValues: limits.maxValues };
 }
 
 /** With the option `streaming`, a file may be refused while resolvers read it. */
@@ -112,17 +80,79 @@ interface MapTarget {
   readonly key: string;
 }
 
-/** The content of the parts `operations` and `map`. */
-interface UploadPlan<Params> {
-  /** The result of the caller's `parse` for the operations. */
-  readonly params: Params;
-  /** The places of each expected file, by the name of its part. */
-  readonly targets: ReadonlyMap<string, readonly MapTarget[]>;
-  /** The names of the files that have begun to arrive. */
-  readonly taken: Set<string>;
-}
-
 type UploadMap = Record<string, string[]>;
+
+/** What the parts `operations` and `map` say, and the files that have begun to arrive. */
+class UploadPlan<Params> {
+  readonly #receipt: Receipt;
+  readonly #limits: Pick<UploadSettings, 'maxFiles' | 'maxValues'>;
+  readonly #parse: (operations: unknown) => Params;
+  #read: { readonly operations: unknown; readonly params: Params } | undefined;
+  #map: UploadMap | undefined;
+  /** The places of each expected file, by the name of its part. */
+  #targets: ReadonlyMap<string, readonly MapTarget[]> | undefined;
+  readonly #taken = new Set<string>();
+
+  constructor(
+    receipt: Receipt,
+    limits: Pick<UploadSettings, 'maxFiles' | 'maxValues'>,
+    parse: (operations: unknown) => Params,
+  ) {
+    this.#receipt = receipt;
+    this.#limits = limits;
+    this.#parse = parse;
+  }
+
+  /** @throws HttpError 400 and 413, and the errors of `parse`. */
+  take(part: Part): void {
+    const mapped = this.#targets?.get(part.name);
+    if (part.kind === 'text' && part.name.includes('[')) throw nestedName(part);
+    if (part.kind === 'text' && (part.name === 'operations' || part.name === 'map')) this.#readField(part);
+    else if (part.kind !== 'text' && this.#targets === undefined) throw fileBeforePlan(part);
+    else if (part.kind !== 'file') {
+      if (mapped !== undefined) throw missingFilename(part);
+    }
+    // A file that is not in the map, or whose name was already used, is received and discarded.
+    else if (mapped === undefined || this.#taken.has(part.name)) part.stream.resume();
+    else {
+      const file = this.#receipt.store(part);
+      this.#taken.add(part.name);
+      for (const { holder, key } of mapped) holder[key] = file;
+    }
+  }
+
+  #readField(part: TextPart): void {
+    const { maxValues, maxFiles } = this.#limits;
+    if ((part.name === 'map' ? this.#map : this.#read) !== undefined) throw duplicateField(part);
+    if (part.name === 'map') this.#map = readMap(part.value, maxFiles);
+    else {
+      const operations = readOperations(part.value, maxValues);
+      this.#read = { operations, params: this.#parse(operations) };
+    }
+    if (this.#read !== undefined && this.#map !== undefined)
+      this.#targets = reserveTargets(this.#read.operations, this.#map);
+  }
+
+  /** Whether every mapped file has begun to arrive. */
+  isReady(): boolean {
+    return this.#targets?.size === this.#taken.size;
+  }
+
+  /**
+   * Returns the result of `parse`, with its files.
+   *
+   * @throws HttpError 400 if a part is missing.
+   */
+  finish(): Params {
+    if (this.#read === undefined || this.#targets === undefined)
+      throw malformedForm(`Multipart field "${this.#read ? 'map' : 'operations'}" is missing`);
+    if (this.isReady()) return this.#read.params;
+    const name = [...this.#targets.keys()].find((expected) => !this.#taken.has(expected));
+    throw new HttpError(400, `The file ${formatValue(name)} of the "map" is missing`, {
+      code: 'FILE_MISSING',
+    });
+  }
+}
 
 /** The maximum number of paths per allowed file, on average. */
 const PATHS_PER_FILE = 5;
@@ -136,38 +166,12 @@ const INDEX = /^(?:0|[1-9]\d{0,9})$/;
  */
 const RESERVED: object = Object.freeze({});
 
-/**
- * Reads parts until both `operations` and `map` have arrived. Refuses invalid ones before a file is received.
- *
- * @throws HttpError 400 and 413, and the errors of `parse`.
- */
-async function readPlan<Params>(
-  form: Form,
-  limits: Pick<UploadSettings, 'maxFiles' | 'maxValues'>,
-  parse: (operations: unknown) => Params,
-): Promise<UploadPlan<Params>> {
-  let read: { operations: unknown; params: Params } | undefined;
-  let map: UploadMap | undefined;
-  for (;;) {
-    const part = await form.next();
-    if (part === undefined)
-      throw malformedForm(`Multipart field "${read ? 'map' : 'operations'}" is missing`);
-    if (part.kind !== 'text') throw fileBeforePlan(part);
-    if (part.name === 'operations') {
-      if (read !== undefined) throw duplicateField(part);
-      const operations = readOperations(part.value, limits.maxValues);
-      read = { operations, params: parse(operations) };
-    } else if (part.name === 'map') {
-      if (map !== undefined) throw duplicateField(part);
-      map = readMap(part.value, limits.maxFiles);
-    }
-    if (read === undefined || map === undefined) continue;
-    return { params: read.params, targets: reserveTargets(read.operations, map), taken: new Set() };
-  }
-}
-
 const duplicateField = ({ name }: TextPart): HttpError =>
   malformedForm(`Multipart field ${formatValue(name)} is given twice`);
+
+/** No text part of the specification has such a name, which other parsers turn into an object. */
+const nestedName = ({ name }: Part): HttpError =>
+  malformedForm(`The name of the text part ${formatValue(name)} must not be nested`);
 
 const missingFilename = ({ name }: Part): HttpError =>
   malformedForm(`The part ${formatValue(name)} has no filename`);

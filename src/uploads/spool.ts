@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { close, constants, open, read, unlink, writev } from 'node:fs';
+import { constants } from 'node:fs';
+import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import type { UploadedFile } from '../../types/uploads.ts';
@@ -37,26 +38,31 @@ export class Spool {
   #chunks: Buffer[] = [];
   #flushed = 0;
   #reserved = 0;
-  #state: 'memory' | 'opening' | 'disk' = 'memory';
-  #fd = -1;
-  /** Running system calls on the descriptor. It stays open for them: a new file could get the same number. */
-  #busy = 0;
-  #writing = false;
-  #finish: (() => void) | undefined;
+  #isInMemory = true;
+  #file: FileHandle | undefined;
+  #hasEnded = false;
   #error: Error | undefined;
-  #released = false;
-  #holds = 0;
-  #isReleasedLater = false;
+  /** Those who need the content. The first is the response. */
+  #holds = 1;
   #waiting: (() => void)[] = [];
 
   constructor(settings: SpoolSettings) {
     this.#settings = settings;
   }
 
+  get isReleased(): boolean {
+    return this.#holds <= 0;
+  }
+
+  /** Whether the whole file is there, and somebody besides the response needs it. */
+  get isKept(): boolean {
+    return this.complete && this.#holds > 1;
+  }
+
   /** The error with which readers fail. */
   get error(): Error | undefined {
     // Most files have no reader when they are released, so the error is created when it is read.
-    if (this.#released)
+    if (this.isReleased)
       this.#error ??= new Error(
         'The upload can only be read until the response ends; read it, or save it with saveTo, in the resolver',
       );
@@ -68,16 +74,17 @@ export class Spool {
     if (this.error !== undefined) return true;
     this.size += chunk.length;
     this.#chunks.push(chunk);
-    if (this.#state === 'memory' && !this.#fitsInMemory(chunk.length)) this.#spill();
-    else if (this.#state === 'disk') this.#flush();
-    this.#notifyReaders();
-    return this.#state === 'memory' || this.size - this.#flushed < HIGH_WATER;
+    if (this.#isInMemory && !this.#fitsInMemory(chunk.length)) this.#spill();
+    this.#notify();
+    return this.#isInMemory || this.size - this.#flushed < HIGH_WATER;
   }
 
-  /** Marks the end of the file. Calls `finished` when the file is stored or has failed. */
-  end(finished: () => void): void {
-    this.#finish = finished;
-    this.#finishIfStored();
+  /** Marks the end of the file. Resolves when the file is stored. */
+  async end(): Promise<void> {
+    this.#hasEnded = true;
+    if (this.#isInMemory) this.#complete();
+    this.#notify();
+    await this.arrival(Number.POSITIVE_INFINITY);
   }
 
   /** Discards the content; readers fail with the error. */
@@ -89,42 +96,34 @@ export class Spool {
 
   /** Keeps the content, also after `release`, until the returned function is called. */
   hold(): () => void {
+    if (this.isReleased) return () => {};
     this.#holds++;
-    return () => {
-      this.#holds--;
-      if (this.#isReleasedLater) this.release();
-    };
+    return () => this.release();
   }
 
-  /** Frees memory and descriptor; readers fail. */
+  /** Frees memory and descriptor when nobody holds them; readers fail. */
   release(): void {
-    this.#isReleasedLater = this.#holds > 0;
-    if (this.#released || this.#isReleasedLater) return;
-    this.#released = true;
-    this.#discard();
-    this.#freeMemory();
-    this.#closeWhenIdle();
+    this.#holds--;
+    if (this.#holds === 0) this.#discard();
   }
 
-  /** The bytes in memory from a position to the end of their chunk; undefined when they are on disk. */
-  peek(position: number): Buffer | undefined {
-    return bytesAt(this.#chunks, position - this.#flushed);
+  /** Resolves when so many bytes have arrived, or the whole file is stored. Rejects if readers fail. */
+  async arrival(bytes: number): Promise<void> {
+    while (this.error === undefined && !this.complete && this.size < bytes) await this.#change();
+    if (this.error !== undefined) throw this.error;
   }
 
-  /** Reads bytes on disk at a position. */
-  readAt(position: number, into: Buffer, done: (error: Error | null, bytes: number) => void): void {
-    this.#busy++;
-    const length = Math.min(into.length, this.#flushed - position);
-    read(this.#fd, into, 0, length, position, (error, bytes) => {
-      this.#busy--;
-      this.#closeWhenIdle();
-      done(error ?? (bytes === 0 ? truncated() : null), bytes);
-    });
-  }
-
-  /** Calls `changed` at the next change: more bytes, the end, or a failure. */
-  wait(changed: () => void): void {
-    this.#waiting.push(changed);
+  /** Reads at least one byte at a position, as soon as there is one. Resolves with null at the end of the file. */
+  async read(position: number, most: number): Promise<Buffer | null> {
+    if (position >= this.size) await this.arrival(position + 1);
+    if (this.error !== undefined) throw this.error;
+    if (position >= this.size) return null;
+    const chunk = bytesAt(this.#chunks, position - this.#flushed);
+    if (chunk !== undefined) return chunk;
+    const into = Buffer.allocUnsafeSlow(Math.min(most, this.#flushed - position));
+    const { bytesRead } = await (this.#file as FileHandle).read(into, 0, into.length, position);
+    if (bytesRead === 0) throw new Error('The temporary file is shorter than what was written to it');
+    return into.subarray(0, bytesRead);
   }
 
   #fitsInMemory(bytes: number): boolean {
@@ -140,13 +139,6 @@ export class Spool {
     return true;
   }
 
-  #discard(): void {
-    this.#chunks = [];
-    this.#notifyReaders();
-    this.onDrain();
-    this.#finishIfStored();
-  }
-
   #freeMemory(): void {
     this.#settings.budget.left += this.#reserved;
     this.#reserved = 0;
@@ -158,70 +150,65 @@ export class Spool {
       this.fail(noMemory());
       return;
     }
-    this.#state = 'opening';
-    this.#busy++;
-    openUnlinkedTempFile(tempDir, (error, fd) => {
-      this.#busy--;
-      if (error === null) {
-        this.#fd = fd;
-        this.#state = 'disk';
-        this.#flush();
-      } else this.fail(error);
-      this.#closeWhenIdle();
-    });
+    this.#isInMemory = false;
+    void this.#keepOnDisk(tempDir);
   }
 
-  #flush(): void {
-    if (this.#writing || this.#chunks.length === 0 || this.error !== undefined) return;
-    this.#writing = true;
-    this.#busy++;
-    writev(this.#fd, this.#chunks.slice(), this.#flushed, (error, bytes) => {
-      this.#writing = false;
-      this.#busy--;
-      if (error !== null) this.fail(error);
-      else this.#written(bytes);
-      this.#closeWhenIdle();
-    });
+  /** Writes the chunks to a temporary file as they arrive, and closes it when the spool is released. */
+  async #keepOnDisk(tempDir: string): Promise<void> {
+    try {
+      const file = await openUnlinkedTempFile(tempDir);
+      this.#file = file;
+      while (!this.isReleased) {
+        if (this.#chunks.length > 0) await this.#flush(file);
+        else {
+          if (this.#hasEnded) this.#complete();
+          await this.#change();
+        }
+      }
+    } catch (error) {
+      this.fail(error as Error);
+    }
+    // Waits for reads that are running.
+    await this.#file?.close().catch(() => undefined);
   }
 
-  #written(bytes: number): void {
-    this.#flushed += bytes;
+  async #flush(file: FileHandle): Promise<void> {
+    const { bytesWritten } = await file.writev(this.#chunks.slice(), this.#flushed);
     if (this.error !== undefined) return;
+    this.#flushed += bytesWritten;
     this.#freeMemory();
-    dropBytes(this.#chunks, bytes);
-    this.#flush();
+    dropBytes(this.#chunks, bytesWritten);
     this.onDrain();
-    this.#finishIfStored();
   }
 
-  #finishIfStored(): void {
-    if (this.#finish === undefined) return;
-    if (this.error === undefined && this.#state !== 'memory' && this.#flushed < this.size) return;
-    const finish = this.#finish;
-    this.#finish = undefined;
-    this.complete = this.error === undefined;
-    finish();
-    this.#notifyReaders();
+  #complete(): void {
+    if (this.complete || this.error !== undefined) return;
+    this.complete = true;
+    this.#notify();
   }
 
-  #notifyReaders(): void {
-    if (this.#waiting.length === 0) return;
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const changed of waiting) changed();
+  #discard(): void {
+    this.#chunks = [];
+    this.#freeMemory();
+    this.#notify();
+    this.onDrain();
   }
 
-  #closeWhenIdle(): void {
-    if (!this.#released || this.#busy > 0 || this.#fd === -1) return;
-    const fd = this.#fd;
-    this.#fd = -1;
-    close(fd, () => {});
+  /** Resolves at the next change: more bytes, the end, a failure, or the release. */
+  #change(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+    });
+  }
+
+  #notify(): void {
+    for (const changed of this.#waiting.splice(0)) changed();
   }
 }
 
 const noMemory = (): Error =>
   Object.assign(new Error('The memory for uploads is used up (option "memoryBytes")'), { code: 'ENOMEM' });
-const truncated = (): Error => new Error('The temporary file is shorter than what was written to it');
 
 const CHUNK = 64 * 1024;
 
@@ -237,37 +224,17 @@ export function readSpool(
   unwatched?: (error: Error) => void,
 ): Readable {
   let position = 0;
-  const deliver = (reader: Readable, chunk: Buffer): void => {
-    position += chunk.length;
-    reader.push(chunk);
-  };
-  const advance = (reader: Readable, size: number): void => {
-    if (reader.destroyed) return;
-    if (spool.error !== undefined) {
-      reader.destroy(spool.error);
-      return;
-    }
-    if (position === spool.size) {
-      if (spool.complete) reader.push(null);
-      else spool.wait(() => advance(reader, size));
-      return;
-    }
-    const piece = spool.peek(position);
-    if (piece !== undefined) {
-      deliver(reader, piece);
-      return;
-    }
-    const into = Buffer.allocUnsafeSlow(Math.min(Math.max(size, CHUNK), spool.size - position));
-    spool.readAt(position, into, (error, bytes) => {
-      if (error !== null) reader.destroy(error);
-      else if (!reader.destroyed) deliver(reader, bytes === into.length ? into : into.subarray(0, bytes));
-    });
-  };
   const reader = new Readable({
     highWaterMark,
     encoding,
     read(size) {
-      advance(this, size);
+      spool.read(position, Math.max(size, CHUNK)).then(
+        (chunk) => {
+          position += chunk?.length ?? 0;
+          reader.push(chunk);
+        },
+        (error: Error) => void reader.destroy(error),
+      );
     },
   });
   // A resolver may abandon a stream without listeners; the error at the end of the response must not end the
@@ -280,26 +247,14 @@ export function readSpool(
 
 /** Reads the content, or its first bytes, into new memory. */
 export async function readAll(spool: Spool, most: number = Number.POSITIVE_INFINITY): Promise<ArrayBuffer> {
-  while (!spool.complete && spool.error === undefined && spool.size < most) {
-    await new Promise<void>((resolve) => spool.wait(resolve));
-  }
-  if (spool.error !== undefined) throw spool.error;
+  await spool.arrival(most);
   const all = Buffer.allocUnsafeSlow(Math.min(spool.size, most));
   for (let position = 0; position < all.length; ) {
-    const piece = spool.peek(position);
-    position += piece === undefined ? await readOnce(spool, position, all) : piece.copy(all, position);
+    const piece = await spool.read(position, 4 * CHUNK);
+    if (piece === null) break;
+    position += piece.copy(all, position);
   }
   return all.buffer;
-}
-
-function readOnce(spool: Spool, position: number, all: Buffer): Promise<number> {
-  return new Promise((resolve, reject) => {
-    if (spool.error !== undefined) throw spool.error;
-    spool.readAt(position, all.subarray(position), (error, bytes) => {
-      if (error !== null) reject(error);
-      else resolve(bytes);
-    });
-  });
 }
 
 /** Returns the bytes from a position to the end of their chunk; undefined when no chunk contains it. */
@@ -334,30 +289,25 @@ const DELETE_ON_CLOSE = 0x40 | constants.O_RDWR | constants.O_CREAT | constants.
 const EXCLUSIVE = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL;
 const OWNER_ONLY = 0o600;
 
-type OnOpened = (error: Error | null, fd: number) => void;
-
 /** Opens a temporary file without a name, which the system deletes when it is closed, even after SIGKILL. */
-export function openUnlinkedTempFile(directory: string, opened: OnOpened): void {
-  if (process.platform === 'win32') open(randomPath(directory), DELETE_ON_CLOSE, OWNER_ONLY, opened);
-  else if (process.platform === 'linux') openTmpfile(directory, opened);
-  else openThenUnlink(directory, opened);
-}
-
-function openTmpfile(directory: string, opened: OnOpened): void {
-  open(directory, TMPFILE, OWNER_ONLY, (error, fd) => {
-    // Some file systems do not support O_TMPFILE (NFS, old overlays).
-    if (error !== null) openThenUnlink(directory, opened);
-    else opened(null, fd);
-  });
+export function openUnlinkedTempFile(directory: string): Promise<FileHandle> {
+  if (process.platform === 'win32') return open(randomPath(directory), DELETE_ON_CLOSE, OWNER_ONLY);
+  if (process.platform !== 'linux') return openThenUnlink(directory);
+  // Some file systems do not support O_TMPFILE (NFS, old overlays).
+  return open(directory, TMPFILE, OWNER_ONLY).catch(() => openThenUnlink(directory));
 }
 
 /** Used on other platforms. The file has an unguessable name, which exists only between two system calls. */
-export function openThenUnlink(directory: string, opened: OnOpened): void {
+export async function openThenUnlink(directory: string): Promise<FileHandle> {
   const path = randomPath(directory);
-  open(path, EXCLUSIVE, OWNER_ONLY, (error, fd) => {
-    if (error !== null) opened(error, -1);
-    else unlink(path, () => opened(null, fd));
-  });
+  const file = await open(path, EXCLUSIVE, OWNER_ONLY);
+  try {
+    await unlink(path);
+    return file;
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
 }
 
 function randomPath(directory: string): string {

@@ -11,7 +11,7 @@ import { parseAcceptEncoding } from '../../src/http/negotiation.ts';
 import { BufferPool } from '../../src/static/body.ts';
 import { isStaleError } from '../../src/static/root.ts';
 import { isRacilyClean, sameContent } from '../../src/static/version.ts';
-import { storageError } from '../../src/uploads/files.ts';
+import { storageError } from '../../src/uploads/receipt.ts';
 
 describe('entity tag lists', () => {
   it.each([

@@ -1,10 +1,13 @@
 /** @tags node-lines */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
-import type * as http from 'node:http';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import * as http from 'node:http';
 import * as net from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import connect from 'connect';
 import { createServer } from 'espalier';
 import { type ReceivedFile, type ReceiveFilesOptions, receiveFiles } from 'espalier/uploads';
@@ -12,11 +15,23 @@ import express, { type ErrorRequestHandler } from 'express';
 import express4 from 'express4';
 import { descriptorsIn } from '../descriptors.ts';
 import { atEnd, listen, makeFolder } from '../kit.ts';
+import { needs } from '../programs.ts';
 import { until } from '../until.ts';
 import { BOUNDARY, encode, file, type Part, post } from './form.ts';
 
 const field = (name: string, body: string): Part => ({ name, body });
 const PNG = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
+
+/** A socket that takes everything, without a connection. */
+class Sink extends net.Socket {
+  override _write(_chunk: Buffer, _encoding: string, done: () => void): void {
+    done();
+  }
+
+  override _writev(_chunks: unknown, done: () => void): void {
+    done();
+  }
+}
 
 let folder: string;
 beforeEach(() => {
@@ -83,6 +98,94 @@ describe('receiveFiles', () => {
     const { url } = await start({ files: { photo: 1, gallery: 2 } });
     const empty = { name: 'photo', filename: '', type: 'application/octet-stream', body: '' };
     expect((await post(url, [empty])).json).toEqual({ files: { photo: [], gallery: [] }, body: {} });
+  });
+
+  it('receiveFiles keeps nested names, and decodes the quotes and line breaks that browsers encode in names', async () => {
+    const { url } = await start();
+    const names = [
+      'a',
+      'a[b]',
+      'a[b]',
+      'a[]',
+      'a[4294967294]',
+      'a[__proto__][x]',
+      'say %22hi%22',
+      '100%25 %',
+    ];
+    const parts = [...names.map((name) => field(name, name)), file('f[0]', 'x', 'q%22%0d%0a.txt')];
+    expect((await post(url, parts)).json).toEqual({
+      files: { 'f[0]': [['q".txt', 1, 'x']] },
+      body: {
+        a: 'a',
+        'a[b]': ['a[b]', 'a[b]'],
+        'a[]': 'a[]',
+        'a[4294967294]': 'a[4294967294]',
+        'a[__proto__][x]': 'a[__proto__][x]',
+        'say "hi"': 'say %22hi%22',
+        '100%25 %': '100%25 %',
+      },
+    });
+  });
+
+  it('receiveFiles decodes a text in Latin-1, and refuses a charset that the parser does not know', async () => {
+    const { url, failures } = await start();
+    const text = (charset: string): Part => ({
+      head: `Content-Disposition: form-data; name="a"\r\nContent-Type: text/plain; charset=${charset}`,
+      body: Buffer.from('caf\xe9', 'latin1'),
+    });
+    expect((await post(url, [text('ISO-8859-1')])).json.body).toEqual({ a: 'café' });
+    for (const charset of ['utf-16', 'shift_jis', 'x']) {
+      const { status, json } = await post(url, [text(charset)]);
+      expect([status, json.error.code]).toEqual([400, 'BAD_MULTIPART']);
+    }
+    expect(failures).toEqual([]);
+  });
+
+  it.each([
+    'multipart/form-data',
+    'multipart/form-data; boundary',
+    `multipart/form-data; boundary="${BOUNDARY}`,
+    `multipart/form-data; boundary=${BOUNDARY};;`,
+    `multipart/form-data; boundary=${BOUNDARY} x`,
+    `multipart/form-data boundary=${BOUNDARY}`,
+  ])(
+    'receiveFiles refuses the Content-Type %s, and does not take the form for an empty one',
+    async (type) => {
+      const { url } = await start();
+      const { status, json } = await post(url, [file('a')], { 'content-type': type });
+      expect([status, json.error.code]).toEqual([400, 'BAD_MULTIPART']);
+    },
+  );
+
+  needs('curl').it('receiveFiles gets the names of fields and files as curl sends them', async () => {
+    const { url } = await start();
+    const source = makeFolder();
+    writeFileSync(join(source, 'full'), 'text');
+    writeFileSync(join(source, 'empty'), '');
+    const sent = [
+      'we"ird\\name=1',
+      'ü=ö',
+      'a.b[c]=2',
+      'f=@full;filename=a"b.txt',
+      'f=@full;filename=../../x',
+      'g=@full;type=image/png;filename=日本 語.png',
+      'g=@empty',
+    ];
+    const fields = sent.flatMap((each) => ['-F', each]);
+    const { stdout } = await promisify(execFile)('curl', ['-sS', ...fields, url], { cwd: source });
+    expect(JSON.parse(stdout)).toEqual({
+      files: {
+        f: [
+          ['a"b.txt', 4, 'text'],
+          ['x', 4, 'text'],
+        ],
+        g: [
+          ['日本 語.png', 4, 'text'],
+          ['empty', 0, ''],
+        ],
+      },
+      body: { 'we"ird\\name': '1', ü: 'ö', 'a.b[c]': '2' },
+    });
   });
 
   it('receiveFiles passes requests with another body on, with empty lists', async () => {
@@ -252,8 +355,11 @@ describe('the types of received files', () => {
     expect((await post(url, [file('a', Buffer.from(hex, 'hex'), 'a.html')])).json).toBe(type);
   });
 
-  it('a list of types checks the content although its first bytes arrive one at a time', async () => {
-    const { port, failures } = await start({ accept: ['image/png'] });
+  it.each([
+    ['in memory', '64mb'],
+    ['on disk', 0],
+  ])('a list of types checks content whose first bytes arrive one at a time: %s', async (_, memoryBytes) => {
+    const { port, failures } = await start({ accept: ['image/png'], memoryBytes });
     const socket = net.connect(port, '127.0.0.1').setNoDelay();
     const body = encode([file('a', Buffer.concat([PNG, Buffer.alloc(100)]), 'a.html')]);
     socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=${BOUNDARY}\r\n`);
@@ -352,6 +458,56 @@ describe('the storage of received files', () => {
     expect((await post(url, [file('a', 'good')])).status).toBe(200);
   });
 
+  it('a storage function that rejects half way refuses the form while the client is still sending', async () => {
+    const { port, failures } = await start({
+      memoryBytes: 0,
+      storage: async (each) => {
+        for await (const chunk of each.createReadStream())
+          throw new Error(`failed after ${chunk.length > 0}`);
+      },
+    });
+    const socket = net.connect(port, '127.0.0.1').on('error', () => undefined);
+    socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=${BOUNDARY}\r\n`);
+    socket.write('Content-Length: 9000000\r\n\r\n');
+    socket.write(encode([file('a', Buffer.alloc(200_000))], '').subarray(0, -2));
+    const [answer] = await once(socket, 'data');
+    expect(String(answer)).toMatch(/^HTTP\/1.1 500 /);
+    expect(failures).toEqual(['failed after true']);
+    await until(() => descriptorsIn(folder) === 0);
+    socket.destroy();
+  });
+
+  it('a storage function whose disk is full gets the form refused with 507, and a warning for the operator', async () => {
+    const warnings: string[] = [];
+    jest.spyOn(process, 'emitWarning').mockImplementation((warning) => void warnings.push(String(warning)));
+    const full = Object.assign(new Error('the store is full'), { code: 'ENOSPC' });
+    const { url } = await start({ storage: () => Promise.reject(full) });
+    const { status, json } = await post(url, [file('a')]);
+    expect([status, json.error.code, warnings.length]).toEqual([507, 'NO_SPACE', 1]);
+    expect(json.error.message).not.toContain('the store is full');
+  });
+
+  it('a storage function that rejects without an Error gets 500, and not the status of a malformed form', async () => {
+    const { url, failures } = await start({ storage: () => Promise.reject() });
+    expect((await post(url, [file('a')])).status).toBe(500);
+    expect(failures).toHaveLength(1);
+  });
+
+  it('accept and storage run in the asynchronous context of the request', async () => {
+    const context = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    const see = (): true => {
+      seen.push(context.getStore());
+      return true;
+    };
+    const receive = receiveFiles({ tempDir: folder, accept: see, storage: see });
+    const { url } = await listen((req, res) => {
+      context.run('mine', () => receive(req, res, () => res.end(JSON.stringify(see()))));
+    });
+    expect((await post(url, [field('x', '1'), file('a', Buffer.alloc(300_000))])).json).toBe(true);
+    expect(seen).toEqual(['mine', 'mine', 'mine']);
+  });
+
   it('the stream of a storage function fails when a later part is refused', async () => {
     const ends: unknown[] = [];
     const { url } = await start({
@@ -361,6 +517,23 @@ describe('the storage of received files', () => {
     expect((await post(url, [file('a', 'toolong')])).status).toBe(413);
     await until(() => ends.length === 1);
     expect(ends[0]).toMatch(/is larger than 5 bytes/);
+  });
+
+  it('the stream of a whole file fails as well when a later part is refused', async () => {
+    const stored: ReceivedFile[] = [];
+    const { port } = await start({ maxFileBytes: 5, storage: (each) => void stored.push(each) });
+    const body = encode([file('a', 'whole'), file('b', 'too long')]);
+    const socket = net.connect(port, '127.0.0.1');
+    socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=${BOUNDARY}\r\n`);
+    socket.write(`Content-Length: ${body.length}\r\n\r\n`);
+    const end = body.indexOf('too long');
+    socket.write(body.subarray(0, end));
+    await until(() => stored[0]?.toJSON().size === 5);
+    socket.write(body.subarray(end));
+    const [answer] = await once(socket, 'data');
+    expect(String(answer)).toMatch(/^HTTP\/1.1 413 /);
+    await expect(stored[0]?.text()).rejects.toThrow(/is larger than 5 bytes/);
+    socket.destroy();
   });
 
   it('no file is left of requests that the client aborts, and next is not called', async () => {
@@ -383,6 +556,50 @@ describe('the storage of received files', () => {
     for (const socket of sockets) socket.destroy();
     await until(() => descriptorsIn(folder) === 0);
     expect(called).toEqual([]);
+  });
+
+  it('no file is left of a handler that throws, or whose client disconnects while it runs', async () => {
+    jest.spyOn(console, 'error').mockImplementation();
+    const receive = receiveFiles({ tempDir: folder, memoryBytes: 0 });
+    const gone: unknown[] = [];
+    const app = express().post('/throws', receive, () => {
+      throw new Error('the handler fails');
+    });
+    app.post('/waits', receive, async (req, res) => {
+      req.socket.destroy();
+      await once(res, 'close');
+      const [first] = receive.form(req).files['a'] ?? [];
+      gone.push(await first?.bytes().catch((error: Error) => error.message));
+    });
+    const { url } = await listen(app);
+    const body = [file('a', Buffer.alloc(300_000))];
+    const headers = { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` };
+    const failing = await fetch(`${url}/throws`, {
+      method: 'POST',
+      headers,
+      body: new Uint8Array(encode(body)),
+    });
+    expect(failing.status).toBe(500);
+    await expect(post(`${url}/waits`, body)).rejects.toThrow();
+    await until(() => gone.length === 1 && descriptorsIn(folder) === 0);
+    expect(gone[0]).toMatch(/until the response ends/);
+  });
+
+  it('no descriptor is left of a response that finishes and never closes, as those of serverless adapters', async () => {
+    const receive = receiveFiles({ tempDir: folder, memoryBytes: 0 });
+    const body = encode([file('a', Buffer.alloc(300_000))]);
+    const headers = { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` };
+    const req = Object.assign(new http.IncomingMessage(new net.Socket()), { method: 'POST', headers, body });
+    const res = new http.ServerResponse(req);
+    res.assignSocket(new Sink());
+    const received: unknown[] = [];
+    receive(req, res, () => {
+      received.push(descriptorsIn(folder), receive.form(req).files['a']?.[0]?.size);
+      res.end('ok');
+    });
+    await once(res, 'finish');
+    await until(() => descriptorsIn(folder) === 0);
+    expect([...received, res.closed]).toEqual([1, 300_000, false]);
   });
 
   it('saveTo keeps a file after the response', async () => {

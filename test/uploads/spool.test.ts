@@ -1,6 +1,6 @@
 /** @tags node-lines graphql */
 import { randomBytes } from 'node:crypto';
-import { closeSync, fstatSync, readdirSync, readSync, writeSync } from 'node:fs';
+import { fstatSync, readdirSync, readSync, writeSync } from 'node:fs';
 import * as net from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -14,6 +14,7 @@ import {
   Spool,
   type SpoolSettings,
 } from '../../src/uploads/spool.ts';
+import { descriptorsIn } from '../descriptors.ts';
 import { atEnd, makeFolder } from '../kit.ts';
 import { BOUNDARY, encode, file, map, operations } from './form.ts';
 import { createSchema, ONE } from './schema.ts';
@@ -46,7 +47,7 @@ describe('a spool', () => {
           if (index % 3 === 0) await turn();
         }
         readers.push(readAll(spool).then((all) => Buffer.from(all)));
-        await new Promise<void>((resolve) => spool.end(resolve));
+        await spool.end();
         readers.push(
           readAll(spool).then((all) => Buffer.from(all)),
           buffer(readSpool(spool, { highWaterMark: size })),
@@ -63,8 +64,8 @@ describe('a spool', () => {
     const spool = new Spool(settings({ memoryBytesPerFile: 1_000_000 }));
     const expected = randomBytes(600);
     for (const byte of expected) spool.write(Buffer.from([byte]));
-    await new Promise<void>((resolve) => spool.end(resolve));
-    expect(spool.peek(0)).toBeUndefined();
+    await spool.end();
+    expect(descriptorsIn(folder)).toBe(1);
     expect(Buffer.from(await readAll(spool)).equals(expected)).toBe(true);
     spool.release();
   });
@@ -78,7 +79,7 @@ describe('a spool', () => {
     while (more) more = spool.write(randomBytes(65_536));
     expect(spool.size).toBeLessThan(2 << 20);
     await room;
-    await new Promise<void>((resolve) => spool.end(resolve));
+    await spool.end();
     spool.release();
   });
 
@@ -88,7 +89,7 @@ describe('a spool', () => {
     first.write(Buffer.alloc(900));
     expect(budget.left).toBe(100);
     first.write(Buffer.alloc(900));
-    await new Promise<void>((resolve) => first.end(resolve));
+    await first.end();
     expect(budget.left).toBe(1000);
     const second = new Spool(settings({ budget }));
     second.write(Buffer.alloc(900));
@@ -104,7 +105,7 @@ describe('a spool', () => {
     const reader = buffer(readSpool(spool));
     spool.release();
     await expect(reader).rejects.toThrow(/until the response ends/);
-    await new Promise<void>((resolve) => spool.end(resolve));
+    await expect(spool.end()).rejects.toThrow(/until the response ends/);
     expect(spool.complete).toBe(false);
   });
 });
@@ -114,9 +115,8 @@ describe('a temporary file', () => {
     ['on this platform', openUnlinkedTempFile],
     ['with the fallback', openThenUnlink],
   ])('a temporary file has no name and mode 0600: %s', async (_, open) => {
-    const fd = await new Promise<number>((resolve, reject) =>
-      open(folder, (error, opened) => (error === null ? resolve(opened) : reject(error))),
-    );
+    const file = await open(folder);
+    const { fd } = file;
     expect(readdirSync(folder)).toEqual([]);
     const { mode, nlink } = fstatSync(fd);
     expect([mode & 0o777, nlink]).toEqual([0o600, 0]);
@@ -124,12 +124,11 @@ describe('a temporary file', () => {
     const into = Buffer.alloc(3);
     expect(readSync(fd, into, 0, 3, 0)).toBe(3);
     expect(String(into)).toBe('abc');
-    closeSync(fd);
+    await file.close();
   });
 
   it('openUnlinkedTempFile reports an error of the directory', async () => {
-    const error = await new Promise((resolve) => openUnlinkedTempFile(join(folder, 'nowhere'), resolve));
-    expect(error).toMatchObject({ code: 'ENOENT' });
+    await expect(openUnlinkedTempFile(join(folder, 'nowhere'))).rejects.toMatchObject({ code: 'ENOENT' });
   });
 });
 
