@@ -36,10 +36,7 @@ export interface Condition {
 export const CONDITIONS: readonly string[] = ['skip', 'include'];
 
 /** Whether `@skip` and `@include` keep a selection. One with a variable whose value is not known may be kept. */
-export function isIncluded(
-  directives: readonly DirectiveNode[] = [],
-  variable: (name: string) => unknown,
-): boolean {
+function isIncluded(directives: readonly DirectiveNode[] = [], variable: (name: string) => unknown): boolean {
   return directives.every(({ name, arguments: [argument] = [] }) => {
     if (argument === undefined || !CONDITIONS.includes(name.value)) return true;
     const { value: node } = argument;
