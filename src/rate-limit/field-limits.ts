@@ -86,21 +86,21 @@ function valuesAt(value: unknown, [name, ...path]: readonly string[]): readonly 
   return [typeof value === 'object' ? JSON.stringify(value) : String(value)];
 }
 
-/** A limited field at one place of a result: the response keys that lead to it. */
+/** A limited field at one place of a result, which has a number. */
 interface Use {
   readonly limit: FieldLimit;
-  readonly place: string;
+  readonly place: number;
   readonly node: FieldNode;
 }
 
 /** Finds the limited fields of an operation. `limits.fields` bounds their number. */
 function usesIn(operation: PreparedOperation, variable: (name: string) => unknown): readonly Use[] {
   const uses: Use[] = [];
-  const limits = limitsOf(operation.schema);
-  visitPlaces(operation, variable, '', (type, node, above) => {
+  const places = new Map<string, number>();
+  visitPlaces(operation, variable, 0, (type, node, above) => {
     const { alias, name } = node;
-    const place = `${above} ${(alias ?? name).value}`;
-    for (const limit of limits(type, name.value)) uses.push({ limit, place, node });
+    const place = getOrCreate(places, `${above} ${(alias ?? name).value}`, () => places.size + 1);
+    for (const limit of limitsOf(operation.schema)(type, name.value)) uses.push({ limit, place, node });
     const below = getNamedType(fieldOf(type, name.value)?.type);
     return { place, types: isCompositeType(below) ? [below] : [] };
   });
@@ -153,7 +153,7 @@ function takeTokens(
   for (const { limit, place, node } of uses)
     for (const [index, key] of keysOf(limit, node, variables, call).entries()) {
       const { fields } = getOrCreate(wanted, `${limit.name}:${key}`, () => ({ limit, fields: new Map() }));
-      getOrCreate(fields, `${index}${place}`, () => []).push(node);
+      getOrCreate(fields, `${index} ${place}`, () => []).push(node);
     }
   const refused = new Map<FieldNode, number>();
   const steps = [...wanted].map(([key, { limit, fields }]) =>
