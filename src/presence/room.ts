@@ -134,16 +134,13 @@ function addDifferences(
   return joined.length + left.length > 0 ? { joined, left } : undefined;
 }
 
-/** The places of each pubsub. */
-const placesOf = new WeakMap<PresenceAccess, Map<string, Place>>();
-
 /** The members of this process, and what the store knows of those of the others. */
 class Room<Data> implements Presence<Data> {
   readonly #pubsub: PubSub<Record<string, PresenceChange<Data>>>;
   readonly #access: PresenceAccess;
   readonly #store: PresenceStore;
   readonly #ttl: number;
-  readonly #places: Map<string, Place>;
+  readonly #places = new Map<string, Place>();
   readonly #timer: NodeJS.Timeout;
   /** Whether the last update has failed, which was reported. */
   #isFailing = false;
@@ -157,7 +154,6 @@ class Room<Data> implements Presence<Data> {
     this.#pubsub = pubsub as PubSub<Record<string, PresenceChange<Data>>>;
     this.#access = access;
     this.#store = access.presence;
-    this.#places = getOrCreate(placesOf, access, () => new Map());
     this.#ttl = resolveOptions<{ ttl: number }>(PRESENCE_OPTIONS, options, { ttl: delay(30_000) }).ttl;
     this.#timer = setInterval(() => this.#beat(), this.#ttl * TICK).unref();
     access.beforeClose(() => this.#close());

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { PresenceChange } from '../../types/presence.ts';
 import type { PublishOptions, PubSub } from '../../types/pubsub.ts';
-import { getOrCreate } from '../options/values.ts';
 
 /** A text of a channel, by its key: what it was and what it becomes, empty for none. */
 export type TextChange = readonly [key: string, was: string, is: string];
@@ -16,7 +15,7 @@ export interface PresenceTexts {
 export interface PresenceStore {
   /** A part of the names of topics if the texts are those of this process only: after a restart it is another one. */
   readonly epoch?: string;
-  /** Returns all texts, or those of some keys, and also all that begin with `p` if other processes may have some. */
+  /** Returns all texts, or those of some keys, and of all that begin with `p` if other processes may have some. */
   read(channel: string, keys?: readonly string[]): Promise<PresenceTexts>;
   /**
    * Changes texts and publishes an event, both or neither. Resolves to false, and does nothing, if one of the texts was
@@ -46,7 +45,7 @@ export const accessOf = (pubsub: PubSub<object>): PresenceAccess | undefined =>
 
 type Publish = (channel: string, event: unknown, options: PublishOptions | undefined) => Promise<void>;
 
-/** Keeps the texts of one process, which writes one update of a channel at a time. */
+/** Keeps the texts of this process. */
 export class LocalPresence implements PresenceStore {
   readonly epoch: string = `${randomUUID()}:`;
   readonly #publish: Publish;
@@ -64,14 +63,27 @@ export class LocalPresence implements PresenceStore {
     return { now: ++this.#now, texts: new Map(found ?? texts) };
   }
 
-  async write(...[channel, changes, event]: Parameters<PresenceStore['write']>): Promise<true> {
-    if (event !== undefined) await this.#publish(channel, event, undefined);
-    const texts = getOrCreate(this.#channels, channel, () => new Map());
+  async write(...[channel, changes, event]: Parameters<PresenceStore['write']>): Promise<boolean> {
+    if (!this.#replace(channel, changes)) return false;
+    try {
+      if (event !== undefined) await this.#publish(channel, event, undefined);
+    } catch (error) {
+      const undone = changes.map(([key, was, is]): TextChange => [key, is, was]);
+      this.#replace(channel, undone);
+      throw error;
+    }
+    return true;
+  }
+
+  #replace(channel: string, changes: readonly TextChange[]): boolean {
+    const texts = this.#channels.get(channel) ?? new Map<string, string>();
+    if (changes.some(([key, was]) => (texts.get(key) ?? '') !== was)) return false;
     for (const [key, , is] of changes) {
       if (is === '') texts.delete(key);
       else texts.set(key, is);
     }
     if (texts.size === 0) this.#channels.delete(channel);
+    else this.#channels.set(channel, texts);
     return true;
   }
 }

@@ -177,7 +177,7 @@ export function describePresence(
     it('takes a write only if nobody has changed its texts since it was read', async () => {
       const [pubsub] = pubsubs;
       const store = pubsub && accessOf(pubsub)?.presence;
-      if (store === undefined || pubsubs[0] === pubsubs[1]) return;
+      if (store === undefined) throw new Error('no store');
       const change = (was: string, is: string) =>
         store.write(
           'room',
@@ -193,9 +193,9 @@ export function describePresence(
         ['mada', 'first'],
         ['p1', 'first'],
       ]);
-      expect([...(await store.read('room', ['mbob'])).texts].filter(([, text]) => text !== '')).toEqual([
-        ['p1', 'first'],
-      ]);
+      expect([...(await store.read('room', ['mbob'])).texts].filter(([, text]) => text !== '')).toEqual(
+        store.epoch === undefined ? [['p1', 'first']] : [],
+      );
       expect(await change('first', '')).toBe(true);
       expect([...(await store.read('room')).texts]).toEqual([]);
     });
