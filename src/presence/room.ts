@@ -39,8 +39,9 @@ export function presence<Data = unknown>(pubsub: PubSub<object>, options?: Prese
 /** Databases have no U+0000, and half of a surrogate pair changes on its way. */
 const isId = (id: unknown): boolean => isString(id) && /^[^\0\p{Cs}]{1,256}$/su.test(id);
 
-function assertMember(name: string, member: unknown): void {
+function assertMember(name: string, topic: unknown, member: unknown): void {
   const scope = { ...PRESENCE_OPTIONS, name };
+  assertTopic(scope, topic);
   if (!isObject(member)) throw wrongArgument(scope, 'member', member, 'an object such as { id, data }');
   if (isId(member['id'])) return;
   throw wrongArgument(scope, 'id', member['id'], 'a string of 1 to 256 characters, without U+0000');
@@ -160,7 +161,7 @@ class Room<Data> implements Presence<Data> {
   }
 
   readonly join: Presence<Data>['join'] = (topic, member) => {
-    assertMember('join', member);
+    assertMember('join', topic, member);
     const key = `m${member.id}`;
     const place = this.#open('join', topic);
     const tab = {};
@@ -184,7 +185,7 @@ class Room<Data> implements Presence<Data> {
   };
 
   readonly during: Presence<Data>['during'] = (topic, member, stream) => {
-    assertMember('during', member);
+    assertMember('during', topic, member);
     const source = openStream('during', 'stream', stream);
     return whileOpen(source, this.join(topic, member).leave);
   };
