@@ -132,7 +132,8 @@ class Driver {
   }
 
   async kill(worker) {
-    const exited = once(worker.child, 'exit');
+    // Not `once`, which rejects for the EPIPE of a message that was on its way.
+    const exited = new Promise((resolve) => worker.child.once('exit', resolve));
     worker.child.kill('SIGKILL');
     await exited;
     for (const [tab, { index }] of this.tabs) if (index === worker.index) this.tabs.delete(tab);
@@ -141,6 +142,8 @@ class Driver {
 
   act() {
     const worker = pick(this.workers.filter(({ child }) => child.connected));
+    // The only process has just been killed.
+    if (worker === undefined) return;
     const own = [...this.tabs].filter(([, { index }]) => index === worker.index);
     const action = random(10);
     if (action < 4 || own.length === 0) {

@@ -5,8 +5,8 @@ import type { EventStream, SubscribeOptions } from './pubsub.ts';
 export interface PresenceOptions {
   /**
    * The longest time for which the members of a process that has crashed, or has lost its connection, stay. All processes
-   * need the same value. A process calls Redis or PostgreSQL five times in it, for each topic with a member or a
-   * stream.
+   * need the same value. A process reads and writes Redis or PostgreSQL five times in it, for each topic with a member or
+   * a stream.
    * @default 30_000 (30 seconds)
    */
   ttl?: Duration | undefined;

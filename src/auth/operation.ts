@@ -12,22 +12,12 @@ import {
   isInputObjectType,
   isListType,
   isObjectType,
-  isUnionType,
   Kind,
   type ValueNode,
   valueFromASTUntyped,
   visit,
 } from 'graphql';
-import {
-  CONDITIONS,
-  type ConditionValues,
-  conditionsOf,
-  conditionValues,
-  KeptVariants,
-  type Condition as Variable,
-  variantKey,
-  visitFields,
-} from '../execution/document.ts';
+import { fieldOf, OperationVariants, visitFields } from '../execution/document.ts';
 import type { MemoryAccount, ValidatedOperation } from '../execution/types.ts';
 import { namesOf } from './access.ts';
 import {
@@ -73,16 +63,17 @@ const BYTES_PER_FIELD = 100;
 export class OperationRequirement {
   readonly #operation: ValidatedOperation;
   readonly #schema: SchemaRequirements;
-  readonly #variables: readonly Variable[];
-  readonly #variants = new KeptVariants((key) => this.#create(key));
+  readonly #variants: OperationVariants<Requirement>;
 
   constructor(operation: ValidatedOperation, account: MemoryAccount) {
     this.#operation = operation;
     this.#schema = requirementsOf(operation.schema);
-    this.#variables = conditionsOf(operation.operation, operation.document, CONDITIONS);
+    this.#variants = new OperationVariants(operation, (variable) =>
+      new Selection(operation, this.#schema).requirement(variable),
+    );
     account.charge(BYTES_PER_FIELD * (operation.size?.fields ?? 1));
     // Without variables it is complete now.
-    this.#variant({});
+    this.#variants.of({});
   }
 
   get schemaId(): string {
@@ -104,7 +95,7 @@ export class OperationRequirement {
 
   /** The fields that require something, and all conditions that an execution may need. */
   for(variables: Variables = {}): Omit<Requirement, 'inputs'> {
-    const variant = this.#variant(variables);
+    const variant = this.#variants.of(variables);
     const { demands, inputs } = variant;
     if (inputs.length === 0) return variant;
     const given = withDefaults(this.#operation, variables);
@@ -114,16 +105,6 @@ export class OperationRequirement {
     }));
     const possible = union([variant.possible, ...ofInputs.map(({ conditions }) => conditions)]);
     return { demands: [...demands, ...ofInputs], possible, policies: namesOf(possible, 'policies') };
-  }
-
-  #variant(variables: Variables): Requirement {
-    // A variable that is not a boolean counts as either value; its coercion fails later.
-    const key = variantKey(this.#variables, variables) ?? '';
-    return this.#variants.get(key) ?? this.#create(key);
-  }
-
-  #create(key: string): Requirement {
-    return new Selection(this.#operation, this.#schema).requirement(conditionValues(this.#variables, key));
   }
 }
 
@@ -140,9 +121,8 @@ class Selection {
     this.#requirements = requirements;
   }
 
-  requirement(values: ConditionValues): Requirement {
+  requirement(variable: (name: string) => unknown): Requirement {
     if (!this.#requirements.isEmpty) {
-      const variable = (name: string): boolean | undefined => values.get(name);
       visitFields(this.#operation, variable, (type, node, isRoot) => this.#visit(type, node, isRoot));
     }
     const possible = [...this.#possible];
@@ -152,7 +132,7 @@ class Selection {
 
   /** Returns the types of the values. */
   #visit(type: GraphQLCompositeType, node: FieldNode, isRoot: boolean): readonly GraphQLCompositeType[] {
-    const definition = isUnionType(type) ? undefined : type.getFields()[node.name.value];
+    const definition = fieldOf(type, node.name.value);
     // Everyone may see __typename. Introspection has its own options.
     if (definition === undefined) return [];
     const coordinate = `${type.name}.${definition.name}`;

@@ -69,7 +69,7 @@ type CoercionSettings = Pick<EngineSettings, 'maxErrors' | 'hideSuggestions'>;
 type Values = Readonly<Record<string, unknown>>;
 
 /** The variables of an operation as resolvers get them. */
-export interface CoercedValues {
+interface CoercedValues {
   readonly kind: 'values';
   readonly values: Values;
   /** The same as `getArgumentValues` of the installed graphql takes them. */

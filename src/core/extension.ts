@@ -65,8 +65,8 @@ export interface Extension {
 export interface ClientGate {
   /** Counts an operation, before it is prepared. Returns why it must not run. */
   operation(source: unknown, caller: Caller | null | undefined): MaybePromise<RequestError | undefined>;
-  /** Counts a WebSocket, by its upgrade request. Returns why it must not be opened. */
-  connect(request: object): MaybePromise<HttpError | undefined>;
+  /** Counts a WebSocket: its handshake and, for a caller, its `connection_init`. Returns why it must not be opened. */
+  connect(source: unknown, caller: Caller | null | undefined): MaybePromise<HttpError | undefined>;
   /** Takes places of a client until `release`. @throws HttpError 429 if it has none. */
   hold(source: unknown, caller: Caller | null | undefined, ...kinds: readonly PlaceKind[]): ClientPlaces;
   release(places: ClientPlaces, ...kinds: readonly PlaceKind[]): void;

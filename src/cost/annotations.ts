@@ -6,7 +6,13 @@ import {
   getNamedType,
   isAbstractType,
 } from 'graphql';
-import { type DirectiveArguments, directivesOf, type SchemaElement } from '../execution/directives.ts';
+import {
+  type DirectiveArguments,
+  directivesOf,
+  hasPath,
+  type SchemaElement,
+  wrongDirective,
+} from '../execution/directives.ts';
 import { isListOf, optionError } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { getOrCreate, isCount, isObject, isString } from '../options/values.ts';
@@ -111,17 +117,18 @@ function assertNames(
   const args = field.args.map(({ name }) => name);
   const type = getNamedType(field.type);
   const fields = 'getFields' in type ? Object.keys(type.getFields()) : sizedFields;
-  for (const [name] of slicingArguments) assertOneOf(field, 'slicingArguments', name, args);
+  for (const path of slicingArguments)
+    if (!hasPath(field.args, path)) assertOneOf(field, 'slicingArguments', path.join('.'), args);
   for (const name of sizedFields) assertOneOf(field, 'sizedFields', name, fields);
 }
 
 function assertOneOf(
   { name: field }: SchemaElement,
   argument: string,
-  name: string | undefined,
+  name: string,
   known: readonly string[],
 ): void {
-  if (name === undefined || known.includes(name)) return;
+  if (known.includes(name)) return;
   const accepted = known.length === 0 ? 'none' : known.map((each) => `"${each}"`).join(', ');
   const message = `"${argument}" of @listSize of "${field}" contains "${name}"; accepted: ${accepted}`;
   throw optionError(GRAPHQL_OPTIONS, message);
@@ -133,7 +140,12 @@ function weightOf(element: SchemaElement): number | undefined {
   // The IBM specification has a string, Apollo's and Grafbase's directive a whole number.
   const value = isString(weight) && weight.trim() !== '' ? Number(weight) : weight;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
-  throw wrongArgument(element, '@cost', 'weight', 'a number, or a string with a number');
+  throw wrongDirective(
+    GRAPHQL_OPTIONS,
+    `@cost of "${element.name}"`,
+    'weight',
+    'a number, or a string with a number',
+  );
 }
 
 function listSizeOf(element: SchemaElement): ListSize | undefined {
@@ -141,7 +153,7 @@ function listSizeOf(element: SchemaElement): ListSize | undefined {
   if (given === undefined) return undefined;
   const { assumedSize, slicingArguments, sizedFields, requireOneSlicingArgument } = given;
   const fail = (name: string, accepted: string): TypeError =>
-    wrongArgument(element, '@listSize', name, accepted);
+    wrongDirective(GRAPHQL_OPTIONS, `@listSize of "${element.name}"`, name, accepted);
   const isNames = isListOf(isString);
   if (isGiven(assumedSize) && !isCount(assumedSize)) throw fail('assumedSize', 'a whole number from 0');
   if (isGiven(slicingArguments) && !isNames(slicingArguments)) {
@@ -157,17 +169,6 @@ function listSizeOf(element: SchemaElement): ListSize | undefined {
 }
 
 const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
-
-const wrongArgument = (
-  { name }: SchemaElement,
-  directive: string,
-  argument: string,
-  accepted: string,
-): TypeError =>
-  optionError(
-    GRAPHQL_OPTIONS,
-    `the argument "${argument}" of ${directive} of "${name}" has a wrong value; accepted: ${accepted}`,
-  );
 
 /** Returns the arguments of a directive; undefined without the directive. */
 function directiveOf(element: SchemaElement, name: string): DirectiveArguments | undefined {

@@ -16,7 +16,6 @@ import {
   isInputObjectType,
   isListType,
   isNonNullType,
-  isUnionType,
   Kind,
   type OperationDefinitionNode,
   type SelectionSetNode,
@@ -24,7 +23,7 @@ import {
   valueFromASTUntyped,
 } from 'graphql';
 import { defaultOf } from '../execution/default-values.ts';
-import { fragmentsOf } from '../execution/document.ts';
+import { fieldOf, fragmentsOf } from '../execution/document.ts';
 import { refusalError } from '../execution/graphql-error.ts';
 import type { ValidatedOperation } from '../execution/types.ts';
 import { formatValue } from '../options/rules.ts';
@@ -174,7 +173,7 @@ class CostCompiler {
 
   #field(node: FieldNode, parent: GraphQLCompositeType, sizes: SizedFields): Formula {
     const name = node.name.value;
-    const definition = isUnionType(parent) ? undefined : parent.getFields()[name];
+    const definition = fieldOf(parent, name);
     // Introspection and __typename have their own limits.
     if (definition === undefined) return 0;
     const type = getNamedType(definition.type);

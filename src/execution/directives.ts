@@ -1,12 +1,18 @@
 import {
   type ConstDirectiveNode,
+  type GraphQLArgument,
+  type GraphQLField,
+  type GraphQLInputField,
   type GraphQLSchema,
+  getNamedType,
   isEnumType,
   isInputObjectType,
   isIntrospectionType,
+  isScalarType,
   isUnionType,
   valueFromASTUntyped,
 } from 'graphql';
+import { type OptionScope, optionError } from '../options/rules.ts';
 import { isObject } from '../options/values.ts';
 
 /** An element of a schema that may have directives: a type, field, argument or input field. */
@@ -63,6 +69,26 @@ function listedIn(directives: unknown, name: string): readonly unknown[] {
   return given === undefined ? [] : [given].flat();
 }
 
+/** Whether the arguments of a field have a path, such as "input.email". The values of a scalar may have any. */
+export function hasPath(
+  inputs: readonly (GraphQLArgument | GraphQLInputField)[],
+  [name, ...path]: readonly string[],
+): boolean {
+  const input = inputs.find((each) => each.name === name);
+  if (input === undefined || path.length === 0) return input !== undefined;
+  const type = getNamedType(input.type);
+  return isInputObjectType(type) ? hasPath(Object.values(type.getFields()), path) : isScalarType(type);
+}
+
+/** Creates the TypeError for an argument of a directive such as `@cost of "a"`. */
+export const wrongDirective = (
+  scope: OptionScope,
+  directive: string,
+  argument: string,
+  accepted: string,
+): TypeError =>
+  optionError(scope, `the argument "${argument}" of ${directive} has a wrong value; accepted: ${accepted}`);
+
 export const schemaElement = ({ astNode, extensionASTNodes, extensions }: GraphQLSchema): SchemaElement => ({
   name: 'schema',
   astNode,
@@ -76,6 +102,8 @@ interface PlacedElement {
   readonly element: SchemaElement;
   /** Whether a directive of it says something about executions. */
   readonly hasEffect: boolean;
+  /** The element if it is a field of an object or interface. */
+  readonly field?: GraphQLField<unknown, unknown>;
 }
 
 export function* elementsOf(schema: GraphQLSchema): Generator<PlacedElement> {
@@ -90,7 +118,7 @@ export function* elementsOf(schema: GraphQLSchema): Generator<PlacedElement> {
       yield { coordinate: `${type.name}.${element.name}`, element, hasEffect: false };
     for (const element of 'getFields' in type ? Object.values(type.getFields()) : []) {
       const coordinate = `${type.name}.${element.name}`;
-      yield { coordinate, element, hasEffect: true };
+      yield { coordinate, element, hasEffect: true, ...('args' in element && { field: element }) };
       for (const arg of 'args' in element ? element.args : [])
         yield { coordinate: `${coordinate}(${arg.name}:)`, element: arg, hasEffect: true };
     }

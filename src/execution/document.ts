@@ -4,9 +4,11 @@ import {
   type FieldNode,
   type FragmentDefinitionNode,
   type GraphQLCompositeType,
+  type GraphQLField,
   type GraphQLSchema,
   isCompositeType,
   isObjectType,
+  isUnionType,
   Kind,
   type NamedTypeNode,
   type OperationDefinitionNode,
@@ -34,10 +36,7 @@ export interface Condition {
 export const CONDITIONS: readonly string[] = ['skip', 'include'];
 
 /** Whether `@skip` and `@include` keep a selection. One with a variable whose value is not known may be kept. */
-export function isIncluded(
-  directives: readonly DirectiveNode[] = [],
-  variable: (name: string) => unknown,
-): boolean {
+function isIncluded(directives: readonly DirectiveNode[] = [], variable: (name: string) => unknown): boolean {
   return directives.every(({ name, arguments: [argument] = [] }) => {
     if (argument === undefined || !CONDITIONS.includes(name.value)) return true;
     const { value: node } = argument;
@@ -46,6 +45,12 @@ export function isIncluded(
     return value !== (name.value === 'skip');
   });
 }
+
+/** A field that values of a type have; undefined for an introspection field. */
+export const fieldOf = (
+  type: GraphQLCompositeType,
+  name: string,
+): GraphQLField<unknown, unknown> | undefined => (isUnionType(type) ? undefined : type.getFields()[name]);
 
 /** The type of values in a fragment; undefined if it never applies. */
 function narrow(
@@ -60,6 +65,59 @@ function narrow(
   return !isObjectType(condition) && schema.isSubType(condition, type) ? type : undefined;
 }
 
+/** What is visited below a field: its values of some types, whose fields are at a place that the caller chooses. */
+interface Below<Place> {
+  readonly types: Iterable<GraphQLCompositeType>;
+  readonly place: Place;
+}
+
+/** Receives a field of a selection set, with the type and the place of the set. */
+type VisitPlace<Place> = (type: GraphQLCompositeType, node: FieldNode, place: Place) => Below<Place>;
+
+interface SelectedOperation {
+  readonly schema: GraphQLSchema;
+  readonly document: DocumentNode;
+  readonly operation: OperationDefinitionNode;
+}
+
+/**
+ * Visits the fields that an execution may resolve, for every type that `visitField` returns. Each selection set is visited
+ * once per type and place. `variable` returns the values of variables in `@skip` and `@include`, undefined for either value.
+ */
+export function visitPlaces<Place>(
+  { schema, document, operation }: SelectedOperation,
+  variable: (name: string) => unknown,
+  root: Place,
+  visitField: VisitPlace<Place>,
+): void {
+  const rootType = schema.getRootType(operation.operation);
+  if (rootType === undefined || rootType === null) return;
+  const fragments = fragmentsOf(document);
+  const visited = new Map<Place, Map<GraphQLCompositeType, Set<SelectionSetNode>>>();
+
+  function visitSet(type: GraphQLCompositeType, set: SelectionSetNode, place: Place): void {
+    const ofPlace = getOrCreate(visited, place, () => new Map());
+    const sets = getOrCreate(ofPlace, type, () => new Set());
+    if (sets.has(set)) return;
+    sets.add(set);
+    for (const node of set.selections) {
+      if (!isIncluded(node.directives, variable)) continue;
+      if (node.kind === Kind.FIELD) {
+        const below = visitField(type, node, place);
+        if (node.selectionSet !== undefined)
+          for (const valueType of below.types) visitSet(valueType, node.selectionSet, below.place);
+        continue;
+      }
+      const fragment = node.kind === Kind.INLINE_FRAGMENT ? node : fragments.get(node.name.value);
+      if (fragment === undefined) continue;
+      const narrowed = narrow(schema, type, fragment.typeCondition);
+      if (narrowed !== undefined) visitSet(narrowed, fragment.selectionSet, place);
+    }
+  }
+
+  visitSet(rootType, operation.selectionSet, root);
+}
+
 /**
  * Receives a field of a selection set, with the type of the set. Returns the types of its values whose fields are visited
  * next.
@@ -70,51 +128,17 @@ type VisitField = (
   isRoot: boolean,
 ) => Iterable<GraphQLCompositeType>;
 
-interface SelectedOperation {
-  readonly schema: GraphQLSchema;
-  readonly document: DocumentNode;
-  readonly operation: OperationDefinitionNode;
-}
-
-/**
- * Visits the fields that an execution may resolve, for every type that `visitField` returns. Each selection set is visited
- * once per type, so the time is linear in the document. `variable` returns the values of variables in `@skip` and
- * `@include`, undefined for either value.
- */
+/** Visits the fields as `visitPlaces` does, with two places, the root and the rest: the time is linear in the document. */
 export function visitFields(
-  { schema, document, operation }: SelectedOperation,
+  operation: SelectedOperation,
   variable: (name: string) => unknown,
   visitField: VisitField,
 ): void {
-  const rootType = schema.getRootType(operation.operation);
-  if (rootType === undefined || rootType === null) return;
-  const fragments = fragmentsOf(document);
-  const visitedRoots: VisitedSets = new Map();
-  const visited: VisitedSets = new Map();
-
-  function visitSet(type: GraphQLCompositeType, set: SelectionSetNode, isRoot: boolean): void {
-    const sets = getOrCreate(isRoot ? visitedRoots : visited, type, () => new Set());
-    if (sets.has(set)) return;
-    sets.add(set);
-    for (const node of set.selections) {
-      if (!isIncluded(node.directives, variable)) continue;
-      if (node.kind === Kind.FIELD) {
-        const types = visitField(type, node, isRoot);
-        if (node.selectionSet !== undefined)
-          for (const valueType of types) visitSet(valueType, node.selectionSet, false);
-        continue;
-      }
-      const fragment = node.kind === Kind.INLINE_FRAGMENT ? node : fragments.get(node.name.value);
-      if (fragment === undefined) continue;
-      const narrowed = narrow(schema, type, fragment.typeCondition);
-      if (narrowed !== undefined) visitSet(narrowed, fragment.selectionSet, isRoot);
-    }
-  }
-
-  visitSet(rootType, operation.selectionSet, true);
+  visitPlaces(operation, variable, true, (type, node, isRoot) => ({
+    types: visitField(type, node, isRoot),
+    place: false,
+  }));
 }
-
-type VisitedSets = Map<GraphQLCompositeType, Set<SelectionSetNode>>;
 
 /** Returns the variables of an operation that its document uses in some directives. */
 export function conditionsOf(
@@ -183,5 +207,36 @@ export class KeptVariants<Value> {
 
   clear(): void {
     this.#kept.clear();
+  }
+}
+
+/** What an operation keeps for each combination of the variables in `@skip` and `@include`. */
+export class OperationVariants<Value> {
+  readonly #conditions: readonly Condition[];
+  readonly #create: (key: string) => Value;
+  readonly #kept: KeptVariants<Value>;
+
+  /** `variable` returns the value of a variable, undefined for either value. */
+  constructor(
+    { operation, document }: Pick<SelectedOperation, 'operation' | 'document'>,
+    create: (variable: (name: string) => boolean | undefined) => Value,
+  ) {
+    this.#conditions = conditionsOf(operation, document, CONDITIONS);
+    this.#create = (key) => {
+      const values = conditionValues(this.#conditions, key);
+      return create((name) => values.get(name));
+    };
+    this.#kept = new KeptVariants(this.#create);
+  }
+
+  /** The most combinations that are kept. */
+  get size(): number {
+    return Math.min(MAX_VARIANTS, 2 ** this.#conditions.length);
+  }
+
+  /** A variable that is missing, or not a boolean, counts as either value. */
+  of(variables: Record<string, unknown>): Value {
+    const key = variantKey(this.#conditions, variables) ?? '';
+    return this.#kept.get(key) ?? this.#create(key);
   }
 }

@@ -209,7 +209,7 @@ export class Connection implements LiveConnection {
     this.pendingChecks = [];
     if (core.findCaller !== undefined) {
       this.#caller = await this.#findCaller(core.findCaller, connectionParams);
-      if (this.#caller !== null) this.hold();
+      if (this.#caller !== null) await this.enter();
     }
     const origin = { transport: 'websocket', connectionParams, caller: this.#caller } as const;
     this.#schema = await core.schemaFor(this.#request, origin);
@@ -223,6 +223,13 @@ export class Connection implements LiveConnection {
     if (expiresAt !== undefined) this.expireBy(expiresAt);
     if (acceptance !== false) this.#onAccepted();
     return acceptance;
+  }
+
+  /** Counts the connection for its client, and takes a place. @throws HttpError 429 if it may not open another one. */
+  async enter(): Promise<void> {
+    const refusal = await this.services.core.clients?.connect(this.websocket, this.#caller);
+    if (refusal !== undefined) throw refusal;
+    this.hold();
   }
 
   /**

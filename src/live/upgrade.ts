@@ -118,7 +118,7 @@ export class UpgradeHandler {
   /** Counts the connection of its client, if clients have limits. */
   #count(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     this.#pending++;
-    void settle(this.#target.core.clients?.connect(req), (refusal) => {
+    void settle(this.#target.core.clients?.connect(req, null), (refusal) => {
       this.#pending--;
       if (refusal === undefined) this.#accept(req, socket, head);
       else this.#reject(req, socket, refusal.status, refusal.message, '', refusal.headers);

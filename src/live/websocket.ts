@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import { GraphQLSchema } from 'graphql';
 import type { Subscriptions, WebSocketLike, WebsocketHandler } from '../../types/subscriptions.ts';
 import { coreOf, createContextFactory, createCore, type GraphQLCore } from '../core/core.ts';
-import type { ClientGate, CreateExtensions } from '../core/extension.ts';
+import type { CreateExtensions } from '../core/extension.ts';
 import { resolveCoreOptions } from '../core/options.ts';
 import { hasHandler, schemaHint } from '../core/schema.ts';
 import { noteBareSchema, noteServerWithoutSockets } from '../diagnostics/logging.ts';
@@ -14,7 +14,7 @@ import { ipOf } from '../http/address.ts';
 import { addPart } from '../http/server-parts.ts';
 import { delay, resolveOptions, wrongArgument } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
-import { caught, isCount, isFunction, settle } from '../options/values.ts';
+import { isCount, isFunction } from '../options/values.ts';
 import {
   Connection,
   type ConnectionServices,
@@ -244,29 +244,15 @@ export function createWebsocketHandler(core: GraphQLCore): WebsocketHandler {
   const limits = resolveLimits(undefined);
   packages.graphqlWs();
   const endpointOf = endpointsByServer(() => new WebSocketEndpoint(core, { ...settings, limits }));
+  const { code, reason } = TOO_MANY_CONNECTIONS;
   return function websocketHandler(websocket, request) {
     // We may write to the socket only if the WebSocket was opened by this request, over HTTP/1.
     const socket =
       request.httpVersionMajor === 1 && request.socket instanceof Socket ? request.socket : undefined;
     const endpoint = endpointOf(request);
     const connection = endpoint.open(websocket, request, socket, { hasContext: true, deflates: false });
+    // It is open while its client is counted, because messages without a listener would be lost.
     if (connection !== undefined && core.clients !== undefined)
-      limitConnection(connection, core.clients, request);
+      connection.enter().catch(() => connection.closeSocket(code, reason));
   };
-}
-
-/**
- * Applies the limits of a client to a WebSocket that other code has accepted. It is open meanwhile, because messages
- * without a listener would be lost.
- */
-function limitConnection(connection: Connection, clients: ClientGate, request: IncomingMessage): void {
-  const { code, reason } = TOO_MANY_CONNECTIONS;
-  void caught(
-    () =>
-      settle(clients.connect(request), (refusal) => {
-        if (refusal !== undefined) throw refusal;
-        connection.hold();
-      }),
-    () => connection.closeSocket(code, reason),
-  );
 }

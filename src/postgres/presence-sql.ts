@@ -1,41 +1,30 @@
 /** Microseconds since 1970. */
 export const NOW = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
 
-/** The tabs of the changed members, by id. */
-const TABS = `(SELECT jsonb_object_agg(m.id, m.tabs) FROM (
-    SELECT t.id, jsonb_object_agg(t.process, t.data) AS tabs FROM "{schema}".tabs t
-    WHERE t.channel = topic AND t.id = ANY(ids) GROUP BY t.id
-  ) m)`;
-
 const PRESENCE = `
-CREATE TABLE IF NOT EXISTS "{schema}".tabs (
+CREATE TABLE IF NOT EXISTS "{schema}".members (
   channel text NOT NULL,
-  id text NOT NULL,
-  process text NOT NULL,
-  data text NOT NULL,
-  PRIMARY KEY (channel, id, process)
+  key text COLLATE "C" NOT NULL,
+  text text NOT NULL,
+  at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (channel, key)
 );
-CREATE OR REPLACE FUNCTION "{schema}".presence(topic text, own text, expected text, ids text[], texts text[])
+CREATE OR REPLACE FUNCTION "{schema}".presence(topic text, keys text[], was text[], texts text[], event text)
 RETURNS boolean LANGUAGE plpgsql AS $presence$
-DECLARE
-  stamp bigint;
-  was jsonb;
-  change text;
 BEGIN
   -- With another level, it would not see what others commit while it waits.
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'presence needs READ COMMITTED' USING ERRCODE = '40001';
   END IF;
   PERFORM pg_advisory_xact_lock(hashtext('{schema}.presence'), hashtext(topic));
-  stamp := ${NOW};
-  was := ${TABS};
-  IF coalesce(split_part(was -> '' ->> own, ' ', 2), '') <> expected THEN RETURN false; END IF;
-  DELETE FROM "{schema}".tabs t WHERE t.channel = topic AND t.process = own AND t.id = ANY(ids);
-  INSERT INTO "{schema}".tabs
-  SELECT topic, i.id, own, stamp || ' ' || i.text FROM unnest(ids, texts) i(id, text) WHERE i.text IS NOT NULL;
-  SELECT json_agg(json_build_array(i.id, coalesce(was -> i.id, '{}'), coalesce(s.shown -> i.id, '{}'))) INTO change
-  FROM unnest(ids) i(id), (SELECT ${TABS}) s(shown) WHERE i.id <> '' AND was -> i.id IS DISTINCT FROM s.shown -> i.id;
-  IF change IS NOT NULL THEN PERFORM "{schema}".publish(topic, change); END IF;
+  IF EXISTS (
+    SELECT 1 FROM unnest(keys, was) i(key, text) LEFT JOIN "{schema}".members m ON m.channel = topic AND m.key = i.key
+    WHERE coalesce(m.text, '') <> i.text
+  ) THEN RETURN false; END IF;
+  DELETE FROM "{schema}".members m WHERE m.channel = topic AND m.key = ANY(keys);
+  INSERT INTO "{schema}".members
+  SELECT topic, i.key, i.text FROM unnest(keys, texts) i(key, text) WHERE i.text <> '';
+  IF event IS NOT NULL THEN PERFORM "{schema}".publish(topic, event); END IF;
   RETURN true;
 END
 $presence$;
@@ -44,23 +33,23 @@ $presence$;
 /** Returns the SQL of the table and the function for presence. */
 export const presenceFor = (schema: string): string => PRESENCE.replaceAll('{schema}', schema);
 
-type Statement = 'update' | 'read' | 'sweep';
-
 /**
- * Returns the statements: an update with the arguments of the function, a read of channel $1, and the removal of what
- * crashed processes have left before $1 milliseconds; $2 is not used.
+ * Returns the statements: a write with the arguments of the function, a read of channel $1 and the keys $2, or all, and the
+ * removal of what crashed processes have left before $1 milliseconds; $2 is not used.
  */
-export function presenceStatements(schema: string, kept: number): Record<Statement, string> {
-  const tabs = `"${schema}".tabs`;
-  const snapshot = (condition: string): string => `${NOW} AS now, coalesce((
-  SELECT json_agg(json_build_array(id, tabs)) FROM (
-    SELECT id, json_object_agg(process, data) AS tabs FROM ${tabs} WHERE channel = $1 AND ${condition} GROUP BY id
-  ) m), '[]') AS tabs`;
+export function presenceStatements(schema: string, kept: number): Record<'write' | 'read' | 'sweep', string> {
+  const members = `"${schema}".members`;
+  // The texts of the processes, of which a used channel has a new one.
+  const processes = (channel: string): string =>
+    `SELECT key FROM ${members} WHERE channel = ${channel} AND key >= 'p'`;
+  const isNew = `at >= clock_timestamp() - ($1::bigint + ${kept}) * interval '1 millisecond'`;
   return {
-    update: `SELECT "${schema}".presence($1, $2, $3, $4, $5) AS applied, ${snapshot("id = ''")}`,
-    read: `SELECT true AS applied, ${snapshot('true')}`,
+    write: `SELECT "${schema}".presence($1, $2, $3, $4, $5) AS written`,
+    read: `
+SELECT ${NOW} AS now, coalesce((SELECT json_agg(json_build_array(key, text)) FROM ${members}
+  WHERE channel = $1 AND ($2::text[] IS NULL OR key = ANY($2::text[] || ARRAY(${processes('$1')})))), '[]') AS texts`,
     sweep: `
-DELETE FROM ${tabs} t USING ${tabs} v WHERE v.id = '' AND v.channel = t.channel AND v.process = t.process
-  AND split_part(v.data, ' ', 1)::bigint < ${NOW} - ($1::bigint + ${kept}) * 1000 AND $2::bigint IS NOT NULL RETURNING 1`,
+DELETE FROM ${members} t WHERE NOT ${isNew} AND $2::bigint IS NOT NULL
+  AND NOT EXISTS (${processes('t.channel')} AND ${isNew}) RETURNING 1`,
   };
 }

@@ -79,7 +79,7 @@ export interface Statements {
   readonly extent: string;
   readonly presence: ReturnType<typeof presenceStatements>;
   /** Remove what is too old, and what is too much. $1: milliseconds, $2: events per channel. */
-  readonly sweeps: readonly [old: string, many: string, topics: string, tabs: string];
+  readonly sweeps: readonly [old: string, many: string, topics: string, members: string];
 }
 
 export function statementsFor(schema: string): Statements {
@@ -89,7 +89,7 @@ export function statementsFor(schema: string): Statements {
     channel: `${schema}_events`,
     migration: migrationFor(schema),
     // The function that the migration creates last.
-    exists: `SELECT to_regprocedure('"${schema}".presence(text, text, text, text[], text[])') IS NOT NULL AS found`,
+    exists: `SELECT to_regprocedure('"${schema}".presence(text, text[], text[], text[], text)') IS NOT NULL AS found`,
     publish: `SELECT "${schema}".publish(i.channel, i.payload) FROM unnest($1::text[], $2::text[]) AS i(channel, payload)`,
     places: `SELECT channel, place FROM ${topics} WHERE channel = ANY($1::text[])`,
     read: `

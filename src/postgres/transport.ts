@@ -22,7 +22,7 @@ import {
 import { POSTGRES_OPTIONS } from '../options/scopes.ts';
 import { isFunction, isObject, isString } from '../options/values.ts';
 import { DEFAULT_LIMITS, PAGE_LENGTH } from '../pubsub/history.ts';
-import type { PresenceSnapshot, PresenceStore } from '../pubsub/presence-store.ts';
+import type { PresenceStore } from '../pubsub/presence-store.ts';
 import { type Confirmation, createConfirmation, type Engine, refusal } from '../pubsub/transport.ts';
 import { type Statements, SWEEP_ROWS, statementsFor } from './sql.ts';
 
@@ -39,11 +39,9 @@ interface EventRow {
   readonly payload: string;
 }
 
-/** The row of both statements of presence. */
 interface PresenceRow {
-  readonly applied: boolean;
   readonly now: string;
-  readonly tabs: PresenceSnapshot['tabs'];
+  readonly texts: readonly [id: string, text: string][];
 }
 
 /** Channels per statement. */
@@ -68,16 +66,16 @@ export class PostgresTransport implements Engine {
   readonly acceptsClient = true;
   readonly history: TransportHistory;
   readonly presence: PresenceStore = {
-    update: (channel, process, expected, entries) => {
-      const lists = [entries.map(([id]) => id), entries.map(([, data]) => data ?? null)];
-      const { update } = this.#statements.presence;
-      const updated = this.#lastUpdate.then(() =>
-        this.#presence(update, [channel, process, expected, ...lists]),
-      );
-      this.#lastUpdate = updated.catch(() => undefined);
-      return updated.then(({ applied, ...snapshot }) => (applied ? snapshot : undefined));
+    read: async (channel, ids) => {
+      const read = () => this.#presence<PresenceRow>('read', [channel, ids ?? null]);
+      const { now, texts } = await (ids === undefined ? read() : this.#inTurn(read));
+      return { now: Number(now), texts: new Map(texts) };
     },
-    read: (channel) => this.#presence(this.#statements.presence.read, [channel]),
+    write: async (channel, changes, event) => {
+      const lists = [0, 1, 2].map((index) => changes.map((change) => change[index]));
+      const values = [channel, ...lists, event === undefined ? null : JSON.stringify(event)];
+      return (await this.#inTurn(() => this.#presence<{ written: boolean }>('write', values))).written;
+    },
   };
 
   readonly #settings: PostgresSettings;
@@ -99,7 +97,6 @@ export class PostgresTransport implements Engine {
   #sweep: NodeJS.Timeout | undefined;
   /** Resolves when the schema exists, or the first attempt to connect has failed. */
   readonly #prepared = createConfirmation();
-  /** The last update of presence. One at a time: many topics leave the connections of the pool to others. */
   #lastUpdate: Promise<unknown> = Promise.resolve();
 
   constructor(pool: PostgresPool, options: PostgresOptions | undefined) {
@@ -219,13 +216,19 @@ export class PostgresTransport implements Engine {
     return first.previous === after ? rows : 'missed';
   }
 
-  async #presence(statement: string, values: Values): Promise<PresenceSnapshot & { applied: boolean }> {
+  async #presence<Row>(name: 'read' | 'write', values: Values): Promise<Row> {
     await this.#prepared.confirmed;
     if (this.#isClosed) throw new Error('The pubsub was closed');
     const { pool, commandTimeout } = this.#settings;
-    const [row] = await writeIn<PresenceRow>(pool, commandTimeout, statement, values);
-    const { applied = false, now = '0', tabs = [] } = row ?? {};
-    return { applied, now: Number(now), tabs };
+    const [row] = await writeIn<Row>(pool, commandTimeout, this.#statements.presence[name], values);
+    return row as Row;
+  }
+
+  /** Updates of presence run one at a time: many topics leave the connections of the pool to others. */
+  #inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const result = this.#lastUpdate.then(run);
+    this.#lastUpdate = result.catch(() => undefined);
+    return result;
   }
 
   async #replies(): Promise<boolean> {

@@ -5,15 +5,15 @@ import { delay, resolveOptions, wrongArgument } from '../options/rules.ts';
 import { PRESENCE_OPTIONS } from '../options/scopes.ts';
 import { getOrCreate, isObject, isString } from '../options/values.ts';
 import type { Source } from '../pubsub/cursor.ts';
-import { DerivedStream, filter, map, openStream, positionsOf } from '../pubsub/derived.ts';
+import { DerivedStream, openStream, positionsOf } from '../pubsub/derived.ts';
 import {
   accessOf,
-  type Entry,
   type PresenceAccess,
-  type PresenceSnapshot,
   type PresenceStore,
-  type TabsChange,
+  type PresenceTexts,
+  type TextChange,
 } from '../pubsub/presence-store.ts';
+import { assertTopic } from '../pubsub/pubsub.ts';
 
 // Shares of the ttl. A process writes each `BEAT`, and counts as dead after `LIFETIME`: another one notices it in a `BEAT` and
 // a `TICK` more, before the ttl has passed. After a silence of `GRACE` it may have been cut off together with all others, and
@@ -36,58 +36,40 @@ export function presence<Data = unknown>(pubsub: PubSub<object>, options?: Prese
   return new Room<Data>(pubsub, options);
 }
 
-function assertTopic(name: string, topic: unknown): void {
-  if (isString(topic)) return;
-  throw wrongArgument({ ...PRESENCE_OPTIONS, name }, 'topic', topic, 'the name of a topic, a string');
-}
-
 /** Databases have no U+0000, and half of a surrogate pair changes on its way. */
 const isId = (id: unknown): boolean => isString(id) && /^[^\0\p{Cs}]{1,256}$/su.test(id);
 
 function assertMember(name: string, topic: unknown, member: unknown): void {
-  assertTopic(name, topic);
   const scope = { ...PRESENCE_OPTIONS, name };
+  assertTopic(scope, topic);
   if (!isObject(member)) throw wrongArgument(scope, 'member', member, 'an object such as { id, data }');
   if (isId(member['id'])) return;
   throw wrongArgument(scope, 'id', member['id'], 'a string of 1 to 256 characters, without U+0000');
 }
 
 /** Returns a stream, and calls a function when it ends. */
-function whileOpen<T>(source: Source<T>, ended: () => void): EventStream<T> {
-  const end: Source<T> = {
-    next: () => source.next(),
-    async return() {
-      ended();
-      return { value: undefined, done: true };
-    },
-  };
-  return new DerivedStream<T>([source, end], () => source.next(), positionsOf(source));
-}
+const whileOpen = <T>(source: Source<T>, ended: () => void): EventStream<T> =>
+  new DerivedStream<T>([source], () => source.next(), positionsOf(source), ended);
 
-/** JSON of data. Undefined and functions have none. */
-const toJson = (data: unknown): string => JSON.stringify(data) ?? 'null';
+/** The newest data of a member in one process, as JSON. */
+type Tab = readonly [time: number, json: string];
+/**
+ * A member in all processes: the newest tab is shown. This is the text of `m` and the id in the store; that of `p` and the name
+ * of a process is the time of its last update.
+ */
+type Tabs = Readonly<Record<string, Tab>>;
 
-/** Returns the newest of the texts that processes have stored of a member: their times have one length. */
-const newest = (texts: readonly string[]): string | undefined => [...texts].sort().at(-1);
-const dataOf = (text: string): string => text.slice(text.indexOf(' ') + 1);
-const memberOf = (id: string, text: string): Member => ({ id, data: JSON.parse(dataOf(text)) });
+const isMember = (key: string): boolean => key.startsWith('m');
+const tabsOf = (text = ''): Tabs => JSON.parse(text || '{}');
+const newest = (tabs: Tabs): Tab | undefined =>
+  Object.values(tabs)
+    .sort(([a], [b]) => a - b)
+    .at(-1);
+const memberOf = (key: string, [, json]: Tab): Member => ({ id: key.slice(1), data: JSON.parse(json) });
+const without = (tabs: Tabs, processes: readonly string[]): Record<string, Tab> =>
+  Object.fromEntries(Object.entries(tabs).filter(([process]) => !processes.includes(process)));
 
-/** The changes of events: all streams of a process get the same event. */
-const changesOf = new WeakMap<readonly TabsChange[], PresenceChange>();
-
-const changeOf = (event: readonly TabsChange[]): PresenceChange =>
-  getOrCreate(changesOf, event, () => {
-    const joined: Member[] = [];
-    const left: Member[] = [];
-    for (const [id, before, after] of event) {
-      const [was, is] = [newest(Object.values(before)), newest(Object.values(after))];
-      if (is === undefined && was !== undefined) left.push(memberOf(id, was));
-      else if (is !== undefined && is !== was) joined.push(memberOf(id, is));
-    }
-    return { joined, left };
-  });
-
-/** A member in this process: the data of each tab as JSON, the newest one last. */
+/** The tabs of a member in this process: the data of each as JSON, the newest one last. */
 type OwnTabs = Map<object, string>;
 
 const newestOf = (tabs: OwnTabs | undefined): string | undefined => tabs && [...tabs.values()].at(-1);
@@ -96,36 +78,71 @@ const newestOf = (tabs: OwnTabs | undefined): string | undefined => tabs && [...
 class Place {
   readonly name: string;
   readonly channel: string;
+  /** The key of this process in the store. */
+  readonly process = `p${randomUUID()}`;
+  /** By their keys in the store. */
   readonly members = new Map<string, OwnTabs>();
-  /** The ids whose data the store does not have yet. */
+  /** The keys of those whose data the store does not have yet. */
   readonly changed = new Set<string>();
   watchers = 0;
   /** Resolves when the newest stream gets later events; undefined after that. */
   confirmed: Promise<void> | undefined;
-  /** The version that the store has of this process. */
-  version = '';
   running: Promise<void> | undefined;
-  /** When the last successful update was sent, since when none was late, and whether one was late before that. */
-  beat = -Infinity;
-  since = 0;
-  wasLate = false;
+  /** The time of this process in the store; undefined if the store may have anything, and all is compared. */
+  stored: string | undefined = '';
+  /** When that was written. */
+  beat = Infinity;
+  /** From when on silent processes are hidden, and taken out. */
+  hidesFrom = 0;
+  sweepsFrom = Infinity;
 
   constructor(name: string, channel: string) {
     this.name = name;
     this.channel = channel;
   }
+
+  get isUsed(): boolean {
+    return this.members.size + this.watchers > 0;
+  }
+
+  /** Whether the store has what this process knows. */
+  get isStored(): boolean {
+    return this.changed.size === 0 && this.stored !== undefined && this.isUsed === (this.stored !== '');
+  }
+}
+
+/** Adds what differs of some members from the texts of the store. Returns who joins and leaves by it; undefined for nobody. */
+function addDifferences(
+  changes: TextChange[],
+  { process, members }: Place,
+  { now, texts }: PresenceTexts,
+  given: { readonly keys: Iterable<string>; readonly dead: readonly string[]; readonly isAnnounced: boolean },
+): PresenceChange | undefined {
+  const joined: Member[] = [];
+  const left: Member[] = [];
+  for (const key of [...given.keys].filter(isMember)) {
+    const stored = texts.get(key) ?? '';
+    const was = tabsOf(stored);
+    const json = newestOf(members.get(key));
+    const is: Record<string, Tab> = without(was, json === undefined ? [...given.dead, process] : given.dead);
+    if (json !== undefined && (given.isAnnounced || json !== was[process]?.[1])) is[process] = [now, json];
+    const [before, after] = [newest(was), newest(is)];
+    if (after === undefined && before !== undefined) left.push(memberOf(key, before));
+    else if (after !== undefined && after[0] !== before?.[0]) joined.push(memberOf(key, after));
+    const text = after === undefined ? '' : JSON.stringify(is);
+    if (text !== stored) changes.push([key, stored, text]);
+  }
+  return joined.length + left.length > 0 ? { joined, left } : undefined;
 }
 
 /** The members of this process, and what the store knows of those of the others. */
 class Room<Data> implements Presence<Data> {
-  readonly #pubsub: PubSub<Record<string, readonly TabsChange[]>>;
+  readonly #pubsub: PubSub<Record<string, PresenceChange<Data>>>;
   readonly #access: PresenceAccess;
   readonly #store: PresenceStore;
   readonly #ttl: number;
-  readonly #process = randomUUID();
   readonly #places = new Map<string, Place>();
   readonly #timer: NodeJS.Timeout;
-  #version = 0;
   /** Whether the last update has failed, which was reported. */
   #isFailing = false;
   #isClosed = false;
@@ -134,11 +151,10 @@ class Room<Data> implements Presence<Data> {
     const refused = (accepted: string): Error => wrongArgument(PRESENCE_OPTIONS, 'pubsub', pubsub, accepted);
     const access = accessOf(pubsub);
     if (access === undefined) throw refused('that of createPubSub');
-    const { presence: store } = access;
-    if (store === undefined) throw refused('one in memory, or over Redis or PostgreSQL');
-    this.#pubsub = pubsub as PubSub<Record<string, readonly TabsChange[]>>;
+    if (access.presence === undefined) throw refused('one in memory, or over Redis or PostgreSQL');
+    this.#pubsub = pubsub as PubSub<Record<string, PresenceChange<Data>>>;
     this.#access = access;
-    this.#store = store;
+    this.#store = access.presence;
     this.#ttl = resolveOptions<{ ttl: number }>(PRESENCE_OPTIONS, options, { ttl: delay(30_000) }).ttl;
     this.#timer = setInterval(() => this.#beat(), this.#ttl * TICK).unref();
     access.beforeClose(() => this.#close());
@@ -146,36 +162,36 @@ class Room<Data> implements Presence<Data> {
 
   readonly join: Presence<Data>['join'] = (topic, member) => {
     assertMember('join', topic, member);
-    const { id, data } = member;
-    const place = this.#open(topic);
+    const key = `m${member.id}`;
+    const place = this.#open('join', topic);
     const tab = {};
     let isOpen = true;
     const set = (json: string | undefined): void => {
       if (!isOpen || this.#isClosed) return;
       isOpen = json !== undefined;
-      const tabs = getOrCreate(place.members, id, (): OwnTabs => new Map());
+      const tabs = getOrCreate(place.members, key, (): OwnTabs => new Map());
       const before = newestOf(tabs);
       tabs.delete(tab);
       if (json !== undefined) tabs.set(tab, json);
-      if (tabs.size === 0) place.members.delete(id);
+      if (tabs.size === 0) place.members.delete(key);
       if (newestOf(tabs) === before) return;
-      place.changed.add(id);
+      place.changed.add(key);
       this.#update(place);
     };
-    set(toJson(data));
-    return { update: (next) => set(toJson(next)), leave: () => set(undefined) };
+    // Undefined and functions have no JSON.
+    const update = (next: Data): void => set(JSON.stringify(next) ?? 'null');
+    update(member.data);
+    return { update, leave: () => set(undefined) };
   };
 
   readonly during: Presence<Data>['during'] = (topic, member, stream) => {
     assertMember('during', topic, member);
     const source = openStream('during', 'stream', stream);
-    const membership = this.join(topic, member);
-    return whileOpen(source, membership.leave);
+    return whileOpen(source, this.join(topic, member).leave);
   };
 
   readonly changes: Presence<Data>['changes'] = (topic, options) => {
-    assertTopic('changes', topic);
-    const place = this.#open(topic);
+    const place = this.#open('changes', topic);
     const stream = this.#pubsub.subscribe(place.name, options);
     const confirmed = this.#pubsub.ready(place.name).finally(() => {
       if (place.confirmed === confirmed) place.confirmed = undefined;
@@ -184,143 +200,126 @@ class Room<Data> implements Presence<Data> {
     confirmed.catch(() => undefined);
     place.confirmed = confirmed;
     place.watchers++;
-    const events = whileOpen(stream, () => {
+    this.#settle(place);
+    return whileOpen(stream, () => {
       place.watchers--;
-      this.#forget(place);
+      this.#settle(place);
     });
-    const shown = map(events, (event) => changeOf(event) as PresenceChange<Data>);
-    // When the older tab of a member leaves, another process still shows the newer one.
-    return filter(shown, ({ joined, left }) => joined.length + left.length > 0);
   };
 
   readonly members: Presence<Data>['members'] = async (topic) => {
-    assertTopic('members', topic);
-    const place = this.#find(topic);
-    const { confirmed, channel } = place;
-    // While the connection is lost, the read rejects, and the confirmation would wait.
-    if (confirmed !== undefined) await Promise.race([confirmed, this.#store.read(channel)]);
-    await confirmed;
-    // The update that is on its way, and the one with the changes since.
-    await place.running;
-    await place.running;
-    const snapshot = await this.#store.read(channel);
-    const hidden = this.#silent(place, snapshot);
-    return snapshot.tabs.flatMap(([id, tabs]) => {
-      const shown = Object.entries(tabs).filter(([process]) => id !== '' && !hidden.has(process));
-      const text = newest(shown.map(([, each]) => each));
-      return text === undefined ? [] : [memberOf(id, text) as Member<Data>];
+    const place = this.#find('members', topic);
+    const { channel, confirmed, running } = place;
+    // While the connection is lost this rejects, and the confirmation would wait.
+    let read = await this.#store.read(channel);
+    if (confirmed !== undefined || running !== undefined) {
+      await confirmed;
+      // The update that was on its way, and the one with the changes since.
+      await running;
+      await place.running;
+      read = await this.#store.read(channel);
+    }
+    const silent = performance.now() < place.hidesFrom || this.#isLate(place) ? [] : this.#silent(read);
+    return [...read.texts].flatMap(([key, text]) => {
+      const tab = isMember(key) ? newest(without(tabsOf(text), silent)) : undefined;
+      return tab === undefined ? [] : [memberOf(key, tab) as Member<Data>];
     });
   };
 
-  #find(topic: string): Place {
-    const { epoch } = this.#store;
-    // After a restart, the cursors of local members that are gone are those of another topic.
-    const name = epoch === undefined ? `presence:${topic}` : `presence:${epoch}:${topic}`;
+  #find(method: string, topic: string): Place {
+    assertTopic({ ...PRESENCE_OPTIONS, name: method }, topic);
+    const { epoch = '' } = this.#store;
+    const name = `presence:${epoch}${topic}`;
     return this.#places.get(name) ?? new Place(name, this.#access.channelOf(name));
   }
 
-  #open(topic: string): Place {
-    const place = this.#find(topic);
+  #open(method: string, topic: string): Place {
+    const place = this.#find(method, topic);
     this.#places.set(place.name, place);
     return place;
   }
 
-  #forget({ name, members, changed, watchers, version, running }: Place): void {
-    const isUsed = members.size + changed.size + watchers > 0 || version !== '' || running !== undefined;
-    if (!isUsed) this.#places.delete(name);
+  /** Updates the topics whose last update has failed or is old. */
+  #beat(): void {
+    const latest = performance.now() - this.#ttl * BEAT;
+    for (const place of this.#places.values())
+      if (!place.isStored || place.beat < latest) this.#update(place);
   }
 
-  /** Updates the topics whose last update has failed or is old. Local members need none: they end with their process. */
-  #beat(): void {
-    const latest = this.#store.epoch === undefined ? performance.now() - this.#ttl * BEAT : -Infinity;
-    for (const place of this.#places.values())
-      if (place.changed.size > 0 || place.beat < latest) this.#update(place);
+  #settle(place: Place): void {
+    if (!place.isStored) this.#update(place);
+    else if (!place.isUsed && place.running === undefined) this.#places.delete(place.name);
   }
 
   /** Brings the store up to date. One update of a topic runs at a time, with all changes since the one before. */
   #update(place: Place): void {
-    place.running ??= this.#send(place).then((isSent) => {
-      place.running = undefined;
-      if (isSent && place.changed.size > 0) this.#update(place);
-      else this.#forget(place);
-    });
+    place.running ??= this.#run(place);
   }
 
-  async #send(place: Place): Promise<boolean> {
+  async #run(place: Place): Promise<void> {
     // The changes of one moment share an update.
     await undefined;
-    const ids = [...place.changed];
-    place.changed.clear();
-    const version = place.members.size === 0 ? undefined : `${++this.#version}`;
-    const entries = ids.map((id): Entry => [id, newestOf(place.members.get(id))]);
-    const sent = performance.now();
     try {
-      const { channel } = place;
-      const snapshot = await this.#store.update(channel, this.#process, place.version, [
-        ['', version],
-        ...entries,
-      ]);
-      if (snapshot === undefined) await this.#reload(place);
-      else {
-        place.version = version ?? '';
-        this.#noticeSilence(place, sent);
-        await this.#sweep(place, snapshot);
-      }
-      this.#isFailing = false;
-      return true;
+      await this.#write(place);
     } catch (error) {
-      for (const id of ids) place.changed.add(id);
+      place.running = undefined;
       if (!this.#isFailing) this.#access.onError(error as Error);
       this.#isFailing = true;
-      return false;
+      return;
     }
-  }
-
-  /** The store has lost updates, or has applied one without a reply: all members are sent again. */
-  async #reload(place: Place): Promise<void> {
-    const { tabs } = await this.#store.read(place.channel);
-    const own = new Map(tabs.filter(([, each]) => this.#process in each));
-    place.version = dataOf(own.get('')?.[this.#process] ?? '');
-    own.delete('');
-    for (const id of [...own.keys(), ...place.members.keys()]) place.changed.add(id);
-  }
-
-  #noticeSilence(place: Place, sent: number): void {
-    const now = performance.now();
-    const silence = now - place.beat;
-    if (silence > this.#ttl * GRACE) {
-      place.since = now;
-      place.wasLate = place.beat > 0;
-    }
-    // Others may have read without the members of this process.
-    if (place.wasLate && silence > this.#ttl * LIFETIME)
-      for (const id of place.members.keys()) place.changed.add(id);
-    place.beat = sent;
+    place.running = undefined;
+    this.#isFailing = false;
+    this.#settle(place);
   }
 
   /**
-   * Returns the processes that have not written for a lifetime, with their versions. None if this one was cut off a short
-   * time ago, perhaps together with all others, which then come back.
+   * Writes what has changed or, if the store may have anything of this process, all that differs. Each write changes the time of
+   * this process, so that the store refuses one that arrives after a later one.
    */
-  #silent({ beat, since, wasLate }: Place, { now, tabs }: PresenceSnapshot): ReadonlyMap<string, string> {
-    const [time, lifetime] = [performance.now(), this.#ttl * LIFETIME];
-    if (beat > 0 && (time - beat > this.#ttl * GRACE || (wasLate && time - since < lifetime)))
-      return new Map();
-    const others = Object.entries(new Map(tabs).get('') ?? {}).filter(([name]) => name !== this.#process);
-    return new Map(others.filter(([, text]) => Number.parseInt(text, 10) < now - lifetime * 1000));
+  async #write(place: Place): Promise<void> {
+    const { channel, process, changed, members } = place;
+    const sent = performance.now();
+    const isLate = this.#isLate(place);
+    const stored = isLate ? undefined : place.stored;
+    const keys = new Set(changed);
+    changed.clear();
+    place.stored = undefined;
+    const read = await this.#store.read(channel, stored === undefined ? undefined : [process, ...keys]);
+    const textOf = (key: string): string => read.texts.get(key) ?? '';
+    const dead = sent < place.sweepsFrom || isLate ? [] : this.#silent(read);
+    // The store has lost updates, or another process has taken this one for dead. Or this one takes out others.
+    if (stored !== undefined && (dead.length > 0 || textOf(process) !== stored)) return;
+    if (stored === undefined) for (const key of [...members.keys(), ...read.texts.keys()]) keys.add(key);
+    const time = place.isUsed ? `${read.now}` : '';
+    const changes = [...dead, process].map(
+      (key): TextChange => [key, textOf(key), key === process ? time : ''],
+    );
+    // Others may have read without the members of this process: new times announce them.
+    const event = addDifferences(changes, place, read, { keys, dead, isAnnounced: isLate });
+    if (await this.#store.write(channel, changes, event)) {
+      const judges = performance.now() + this.#ttl * LIFETIME;
+      if (isLate) place.hidesFrom = judges;
+      if (isLate || place.beat === Infinity) place.sweepsFrom = judges;
+      place.stored = time;
+      place.beat = sent;
+    } else {
+      // Another process has changed one of the members meanwhile.
+      for (const key of keys) changed.add(key);
+      place.stored = stored;
+    }
   }
 
-  /** Takes out the members of dead processes, in their names. If one has written meanwhile, its version is another one. */
-  async #sweep(place: Place, snapshot: PresenceSnapshot): Promise<void> {
-    const { channel, since } = place;
-    const dead = this.#silent(place, snapshot);
-    if (dead.size === 0 || performance.now() - since < this.#ttl * LIFETIME) return;
-    const { tabs } = await this.#store.read(channel);
-    for (const [process, text] of dead) {
-      const ids = tabs.filter(([id, each]) => id !== '' && process in each);
-      const left = ids.map(([id]): Entry => [id, undefined]);
-      await this.#store.update(channel, process, dataOf(text), [['', undefined], ...left]);
-    }
+  /** Whether this process may have been cut off, perhaps together with all others, which then come back. */
+  #isLate({ beat }: Place): boolean {
+    return performance.now() - beat > this.#ttl * GRACE;
+  }
+
+  /** The processes that have not written for a lifetime. */
+  #silent({ now, texts }: PresenceTexts): readonly string[] {
+    const oldest = now - this.#ttl * LIFETIME * 1000;
+    return [...texts]
+      .filter(([key, time]) => key.startsWith('p') && Number(time) < oldest)
+      .map(([key]) => key);
   }
 
   /** Takes the members of this process out, as long as the connection is open. */
@@ -329,12 +328,11 @@ class Room<Data> implements Presence<Data> {
     clearInterval(this.#timer);
     const places = [...this.#places.values()];
     for (const place of places) {
-      for (const id of place.members.keys()) place.changed.add(id);
+      for (const key of place.members.keys()) place.changed.add(key);
       place.members.clear();
-      if (place.changed.size > 0) this.#update(place);
+      place.watchers = 0;
+      this.#settle(place);
     }
-    // The updates that are on their way, and those with the changes since.
-    for (const { running } of places) await running;
-    for (const { running } of places) await running;
+    for (const place of places) while (place.running !== undefined) await place.running;
   }
 }

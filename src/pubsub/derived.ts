@@ -254,18 +254,22 @@ export class DerivedStream<T> implements EventStream<T> {
   readonly #sources: readonly Source<unknown>[];
   readonly #pull: () => Promise<EventResult<T>>;
   readonly #positions: Positions;
+  readonly #ended: () => void;
   readonly #waiting = new Set<Waiter<T>>();
   #last: Promise<unknown> = Promise.resolve();
   #done = false;
 
+  /** `ended` is called once. */
   constructor(
     sources: readonly Source<unknown>[],
     pull: () => Promise<EventResult<T>>,
     positions: Positions,
+    ended: () => void = () => undefined,
   ) {
     this.#sources = sources;
     this.#pull = pull;
     this.#positions = positions;
+    this.#ended = ended;
   }
 
   get startCursor(): string | undefined {
@@ -320,5 +324,6 @@ export class DerivedStream<T> implements EventStream<T> {
     for (const waiter of this.#waiting) waiter.resolve({ value: undefined, done: true });
     this.#waiting.clear();
     for (const source of this.#sources) returnSource(source);
+    this.#ended();
   }
 }

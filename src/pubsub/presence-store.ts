@@ -1,41 +1,27 @@
 import { randomUUID } from 'node:crypto';
+import type { PresenceChange } from '../../types/presence.ts';
 import type { PublishOptions, PubSub } from '../../types/pubsub.ts';
-import { getOrCreate } from '../options/values.ts';
 
-/**
- * What each process says of a member: a time of 16 digits, a space, and the data as JSON. The newest one is shown. With the
- * id `''` it is the version of the process itself, and the time that of its last update.
- */
-export type Tabs = Readonly<Record<string, string>>;
+/** A text of a channel, by its key: what it was and what it becomes, empty for none. */
+export type TextChange = readonly [key: string, was: string, is: string];
 
-/** The tabs of a member before and after an update. A list of these is the event of the topic. */
-export type TabsChange = readonly [id: string, was: Tabs, is: Tabs];
-
-/** The data of an id; undefined for none, or no longer. */
-export type Entry = readonly [id: string, data: string | undefined];
-
-export interface PresenceSnapshot {
-  /** Microseconds of the clock of the store. */
+export interface PresenceTexts {
+  /** Microseconds of the clock of the store, a number of 16 digits. */
   readonly now: number;
-  readonly tabs: readonly (readonly [id: string, tabs: Tabs])[];
+  readonly texts: ReadonlyMap<string, string>;
 }
 
-/** Keeps what each process says. It neither merges nor judges: `presence` does. */
+/** Keeps texts. Only `presence` knows what they mean, so that every store does the same. */
 export interface PresenceStore {
-  /** A part of the names of topics if the members are those of this process only: after a restart it is another one. */
+  /** A part of the names of topics if the texts are those of this process only: after a restart it is another one. */
   readonly epoch?: string;
+  /** Returns all texts, or those of some keys, and of all that begin with `p` if other processes may have some. */
+  read(channel: string, keys?: readonly string[]): Promise<PresenceTexts>;
   /**
-   * Applies what a process says, the first entry with its version, and publishes the changes, both or neither. Resolves to
-   * the versions of the processes, or to undefined if that of this one was not `expected`; then nothing has changed.
+   * Changes texts and publishes an event, both or neither. Resolves to false, and does nothing, if one of the texts was
+   * another one.
    */
-  update(
-    channel: string,
-    process: string,
-    expected: string,
-    entries: readonly Entry[],
-  ): Promise<PresenceSnapshot | undefined>;
-  /** Returns the members and the versions. */
-  read(channel: string): Promise<PresenceSnapshot>;
+  write(channel: string, changes: readonly TextChange[], event: PresenceChange | undefined): Promise<boolean>;
 }
 
 /** What presence needs of a pubsub. */
@@ -57,45 +43,47 @@ export const withAccess = <P extends object>(pubsub: P, access: PresenceAccess):
 export const accessOf = (pubsub: PubSub<object>): PresenceAccess | undefined =>
   (pubsub as { readonly [ACCESS]?: PresenceAccess } | undefined)?.[ACCESS];
 
-type Publish = (channel: string, changes: unknown, options: PublishOptions | undefined) => Promise<void>;
+type Publish = (channel: string, event: unknown, options: PublishOptions | undefined) => Promise<void>;
 
-/** The members of one process, which need no clock: they end with it. */
+/** Keeps the texts of this process. */
 export class LocalPresence implements PresenceStore {
-  readonly epoch: string = randomUUID();
+  readonly epoch: string = `${randomUUID()}:`;
   readonly #publish: Publish;
-  readonly #channels = new Map<string, Map<string, Tabs>>();
+  readonly #channels = new Map<string, Map<string, string>>();
   /** Instead of a time. */
-  #count = 1e15;
+  #now = 1e15;
 
   constructor(publish: Publish) {
     this.#publish = publish;
   }
 
-  async update(...update: Parameters<PresenceStore['update']>): Promise<PresenceSnapshot> {
-    const [channel, process, , entries] = update;
-    const known = getOrCreate(this.#channels, channel, () => new Map<string, Tabs>());
-    const set = (id: string, tabs: Tabs) =>
-      Object.keys(tabs).length > 0 ? known.set(id, tabs) : known.delete(id);
-    const changes = entries.flatMap(([id, data]): TabsChange[] => {
-      const was = known.get(id) ?? {};
-      const { [process]: own, ...others } = was;
-      if (id === '' || (own === undefined && data === undefined)) return [];
-      const is = data === undefined ? others : { ...others, [process]: `${++this.#count} ${data}` };
-      set(id, is);
-      return [[id, was, is]];
-    });
-    try {
-      if (changes.length > 0) await this.#publish(channel, changes, undefined);
-    } catch (error) {
-      for (const [id, was] of changes) set(id, was);
-      throw error;
-    } finally {
-      if (known.size === 0) this.#channels.delete(channel);
-    }
-    return { now: 0, tabs: [] };
+  async read(channel: string, keys?: readonly string[]): Promise<PresenceTexts> {
+    const texts = this.#channels.get(channel) ?? new Map<string, string>();
+    const found = keys?.map((key) => [key, texts.get(key) ?? ''] as const);
+    return { now: ++this.#now, texts: new Map(found ?? texts) };
   }
 
-  read(channel: string): Promise<PresenceSnapshot> {
-    return Promise.resolve({ now: 0, tabs: [...(this.#channels.get(channel) ?? [])] });
+  async write(...[channel, changes, event]: Parameters<PresenceStore['write']>): Promise<boolean> {
+    if (!this.#replace(channel, changes)) return false;
+    try {
+      if (event !== undefined) await this.#publish(channel, event, undefined);
+    } catch (error) {
+      const undone = changes.map(([key, was, is]): TextChange => [key, is, was]);
+      this.#replace(channel, undone);
+      throw error;
+    }
+    return true;
+  }
+
+  #replace(channel: string, changes: readonly TextChange[]): boolean {
+    const texts = this.#channels.get(channel) ?? new Map<string, string>();
+    if (changes.some(([key, was]) => (texts.get(key) ?? '') !== was)) return false;
+    for (const [key, , is] of changes) {
+      if (is === '') texts.delete(key);
+      else texts.set(key, is);
+    }
+    if (texts.size === 0) this.#channels.delete(channel);
+    else this.#channels.set(channel, texts);
+    return true;
   }
 }

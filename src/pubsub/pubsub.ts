@@ -86,7 +86,7 @@ const SUBSCRIBE = {
 };
 const SUBSCRIBE_RULES = { after: unchecked };
 
-function assertTopic(scope: OptionScope, topic: unknown): void {
+export function assertTopic(scope: OptionScope, topic: unknown): void {
   if (!isString(topic)) throw wrongArgument(scope, 'topic', topic, 'the name of a topic, a string');
 }
 

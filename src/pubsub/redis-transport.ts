@@ -26,7 +26,7 @@ import { createLine, createMessageLine } from '../redis/connect.ts';
 import { type ConnectionTimeouts, isRefusal, RedisConnection } from '../redis/connection.ts';
 import { createStart, IDLE_MILLISECONDS, PAGE_BYTES } from './history.ts';
 import type { PresenceStore } from './presence-store.ts';
-import { redisPresence, updateScript } from './redis-presence.ts';
+import { redisPresence, writeScript } from './redis-presence.ts';
 import { type Confirmation, createConfirmation, type Engine, refusal } from './transport.ts';
 
 interface Connections {
@@ -99,7 +99,7 @@ export class RedisTransport implements Engine {
     const { sharded } = this.#settings;
     const limits = this.#limits;
     const kept = IDLE_MILLISECONDS + (limits?.ttl ?? 0);
-    const script = new RedisScript(updateScript(publishing(limits, sharded, 'payload'), kept));
+    const script = new RedisScript(writeScript(publishing(limits, sharded, 'ARGV[1]'), kept));
     return redisPresence(
       keysOf,
       async (inputs) => this.#run(await this.#publisher(), script, inputs),

@@ -100,10 +100,10 @@ class Clients implements ClientGate {
     );
   }
 
-  connect(request: object): MaybePromise<HttpError | undefined> {
+  connect(source: unknown, caller: Caller | null | undefined): MaybePromise<HttpError | undefined> {
     return settle(
-      this.#start('newConnections', request, null),
-      (refusal) => refusal ?? this.#refusalOf('connections', this.#open.get(clientKey(request, null))),
+      this.#start('newConnections', source, caller),
+      (refusal) => refusal ?? this.#refusalOf('connections', this.#open.get(clientKey(source, caller))),
     );
   }
 

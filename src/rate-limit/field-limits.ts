@@ -1,5 +1,4 @@
 import {
-  type DirectiveNode,
   type FieldNode,
   type GraphQLCompositeType,
   type GraphQLField,
@@ -8,25 +7,21 @@ import {
   getNamedType,
   isAbstractType,
   isCompositeType,
-  isUnionType,
-  Kind,
-  type SelectionSetNode,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import { type CoercedValues, coerceVariables } from '../core/admission.ts';
+import { coerceVariables } from '../core/admission.ts';
 import type { PrepareParts } from '../core/extension.ts';
-import { directivesOf } from '../execution/directives.ts';
-import { fragmentsOf, isIncluded } from '../execution/document.ts';
+import { directivesOf, elementsOf, hasPath, wrongDirective } from '../execution/directives.ts';
+import { fieldOf, OperationVariants, visitPlaces } from '../execution/document.ts';
 import type { Guards, OperationCall, OperationHooks, PreparedOperation } from '../execution/types.ts';
 import { clientAddress, clientKey } from '../http/address.ts';
-import { duration, optionError } from '../options/rules.ts';
+import { duration } from '../options/rules.ts';
 import { CLIENT_LIMITS } from '../options/scopes.ts';
 import { getOrCreate, isObject, isPositive, isString, isThenable, settle } from '../options/values.ts';
 import { type BucketSize, type BucketsOf, secondsUntil } from './buckets.ts';
 import { refuseField, refuseOperation, tooMany } from './refusal.ts';
 
 type Field = GraphQLField<unknown, unknown>;
-type Client = Pick<OperationCall, 'source' | 'caller'>;
 
 /** One `@rateLimit` of a field. */
 interface FieldLimit extends BucketSize {
@@ -37,116 +32,50 @@ interface FieldLimit extends BucketSize {
   readonly definition: Field;
 }
 
-const NONE: readonly FieldLimit[] = [];
 const WINDOW = duration(60_000);
-
-/** The limits of the fields of a schema. */
-class SchemaLimits {
-  readonly #schema: GraphQLSchema;
-  readonly #own = new Map<Field | undefined, readonly FieldLimit[]>();
-  readonly #names = new Set<string>();
-
-  /** @throws TypeError (code `ERR_OPTION`) for a wrong argument of a directive. */
-  constructor(schema: GraphQLSchema) {
-    this.#schema = schema;
-    for (const type of Object.values(schema.getTypeMap()))
-      for (const field of isCompositeType(type) && !isUnionType(type)
-        ? Object.values(type.getFields())
-        : []) {
-        const coordinate = `${type.name}.${field.name}`;
-        const uses = directivesOf(field, 'rateLimit').map((given) => readLimit(coordinate, field, given));
-        if (uses.length === 0) continue;
-        // Libraries such as Pothos write a directive into both the SDL and the extensions of a field.
-        this.#own.set(field, [...new Map(uses.map((limit) => [limit.name, limit])).values()]);
-        this.#names.add(field.name);
-      }
-  }
-
-  get isEmpty(): boolean {
-    return this.#own.size === 0;
-  }
-
-  /**
-   * The limits of a field of an object type: its own, and those of its interfaces. For a field of an interface also those of
-   * all types that may be meant.
-   */
-  of(type: GraphQLCompositeType, name: string): readonly FieldLimit[] {
-    if (!this.#names.has(name)) return NONE;
-    const objects = isAbstractType(type) ? this.#schema.getPossibleTypes(type) : [type];
-    const types = new Set(objects.flatMap((each) => [each, ...each.getInterfaces()]));
-    return [...types].flatMap((each) => this.#own.get(each.getFields()[name]) ?? NONE);
-  }
-}
-
-const known = new WeakMap<GraphQLSchema, SchemaLimits>();
-
-export const limitsOf = (schema: GraphQLSchema): SchemaLimits =>
-  getOrCreate(known, schema, () => new SchemaLimits(schema));
 
 function readLimit(coordinate: string, definition: Field, given: unknown): FieldLimit {
   const { limit, window = WINDOW.fallback, by = 'CALLER' } = isObject(given) ? given : {};
   const fail = (name: string, accepted: string): TypeError =>
-    optionError(
-      CLIENT_LIMITS,
-      `the argument "${name}" of @rateLimit of "${coordinate}" has a wrong value; accepted: ${accepted}`,
-    );
+    wrongDirective(CLIENT_LIMITS, `@rateLimit of "${coordinate}"`, name, accepted);
   if (!isPositive(limit)) throw fail('limit', 'a whole number from 1');
   const milliseconds = WINDOW.read?.(window) ?? window;
   if (!isPositive(milliseconds)) throw fail('window', WINDOW.accepted);
-  const isArgument = isString(by) && definition.args.some(({ name }) => name === by.split('.')[0]);
-  if (!isString(by) || !(by === 'CALLER' || by === 'ADDRESS' || isArgument))
-    throw fail('by', `"CALLER", "ADDRESS", or the path of an argument, such as "input.email"`);
+  if (!isString(by) || !(by === 'CALLER' || by === 'ADDRESS' || hasPath(definition.args, by.split('.'))))
+    throw fail('by', '"CALLER", "ADDRESS", or the path of an argument, such as "input.email"');
   const name = `${coordinate}:${limit}:${milliseconds}:${by}`;
   return { name, by, definition, limit, window: milliseconds };
 }
 
-/** A limited field of an operation at one place of its result: all nodes with the same response keys. */
-interface Use {
-  readonly limits: readonly FieldLimit[];
-  readonly nodes: { readonly node: FieldNode; readonly directives: readonly DirectiveNode[] }[];
-}
+/** Returns the limits of a field of a type. */
+type LimitsOf = (type: GraphQLCompositeType, name: string) => readonly FieldLimit[];
+
+const ofSchemas = new WeakMap<GraphQLSchema, LimitsOf>();
 
 /**
- * Finds the limited fields of an operation. Each place in the result is one use, so the work is that of the document without
- * fragments, which `limits.fields` bounds.
+ * Returns the limits of the fields of a schema. A field of an object type has its own and those of its interfaces; a field of
+ * an interface also those of all types that may be meant.
+ *
+ * @throws TypeError (code `ERR_OPTION`) for a wrong argument of a directive.
  */
-function usesOf({ schema, document, operation }: PreparedOperation, limits: SchemaLimits): readonly Use[] {
-  const uses = new Map<string, Use>();
-  const fragments = fragmentsOf(document);
-  const visit = (
-    set: SelectionSetNode,
-    type: GraphQLCompositeType,
-    place: string,
-    above: readonly DirectiveNode[],
-  ): void => {
-    for (const node of set.selections) {
-      const directives = [...above, ...(node.directives ?? [])];
-      if (node.kind !== Kind.FIELD) {
-        const fragment = node.kind === Kind.INLINE_FRAGMENT ? node : fragments.get(node.name.value);
-        const condition = fragment?.typeCondition && schema.getType(fragment.typeCondition.name.value);
-        if (fragment !== undefined)
-          visit(fragment.selectionSet, isCompositeType(condition) ? condition : type, place, directives);
-        continue;
-      }
-      const name = node.name.value;
-      const definition = isUnionType(type) ? undefined : type.getFields()[name];
-      if (definition === undefined) continue;
-      const key = `${place} ${node.alias?.value ?? name}`;
-      const found = limits.of(type, name);
-      if (found.length > 0)
-        getOrCreate(uses, `${key} ${type.name}.${name}`, () => ({ limits: found, nodes: [] })).nodes.push({
-          node,
-          directives,
-        });
-      const inner = getNamedType(definition.type);
-      if (node.selectionSet !== undefined && isCompositeType(inner))
-        visit(node.selectionSet, inner, key, directives);
+export const limitsOf = (schema: GraphQLSchema): LimitsOf =>
+  getOrCreate(ofSchemas, schema, () => {
+    const own = new Map<string, readonly FieldLimit[]>();
+    for (const { coordinate, field } of elementsOf(schema)) {
+      if (field === undefined) continue;
+      const uses = directivesOf(field, 'rateLimit').map((given) => readLimit(coordinate, field, given));
+      own.set(coordinate, uses);
     }
-  };
-  const root = schema.getRootType(operation.operation);
-  if (root) visit(operation.selectionSet, root, '', []);
-  return [...uses.values()];
-}
+    const known = new Map<string, readonly FieldLimit[]>();
+    return (type, name) =>
+      getOrCreate(known, `${type.name}.${name}`, () => {
+        const objects = isAbstractType(type) ? schema.getPossibleTypes(type) : [type];
+        const types = new Set(objects.flatMap((each) => [each, ...each.getInterfaces()]));
+        const limits = [...types].flatMap((each) => own.get(`${each.name}.${name}`) ?? []);
+        // Libraries such as Pothos write a directive into both the SDL and the extensions of a field.
+        return [...new Map(limits.map((limit) => [limit.name, limit])).values()];
+      });
+  });
 
 /** The values of a path in arguments: several if it leads through a list, none if they are not given. */
 function valuesAt(value: unknown, [name, ...path]: readonly string[]): readonly string[] {
@@ -157,8 +86,29 @@ function valuesAt(value: unknown, [name, ...path]: readonly string[]): readonly 
   return [typeof value === 'object' ? JSON.stringify(value) : String(value)];
 }
 
+/** A limited field at one place of a result, which has a number. */
+interface Use {
+  readonly limit: FieldLimit;
+  readonly place: number;
+  readonly node: FieldNode;
+}
+
+/** Finds the limited fields of an operation. `limits.fields` bounds their number. */
+function usesIn(operation: PreparedOperation, variable: (name: string) => unknown): readonly Use[] {
+  const uses: Use[] = [];
+  const places = new Map<string, number>();
+  visitPlaces(operation, variable, 0, (type, node, above) => {
+    const { alias, name } = node;
+    const place = getOrCreate(places, `${above} ${(alias ?? name).value}`, () => places.size + 1);
+    for (const limit of limitsOf(operation.schema)(type, name.value)) uses.push({ limit, place, node });
+    const below = getNamedType(fieldOf(type, name.value)?.type);
+    return { place, types: isCompositeType(below) ? [below] : [] };
+  });
+  return uses;
+}
+
 /** The memory of one use. */
-const BYTES_PER_USE = 300;
+const BYTES_PER_USE = 200;
 
 /** Takes the tokens of the limited fields of an operation before it is executed. Undefined if it has none. */
 export function prepareFields(
@@ -166,25 +116,23 @@ export function prepareFields(
   { settings, account }: PrepareParts,
   bucketsOf: BucketsOf,
 ): OperationHooks | undefined {
-  const limits = limitsOf(prepared.schema);
-  const uses = limits.isEmpty ? [] : usesOf(prepared, limits);
-  if (uses.length === 0) return undefined;
-  account.charge(uses.length * BYTES_PER_USE);
+  const { length } = usesIn(prepared, () => undefined);
+  if (length === 0) return undefined;
+  const variants = new OperationVariants(prepared, (variable) => usesIn(prepared, variable));
+  account.charge(length * BYTES_PER_USE * variants.size);
   const { operation } = prepared.operation;
   return {
     admit(call) {
-      const variables = coerceVariables(prepared, call.variableValues, settings);
+      const coerced = coerceVariables(prepared, call.variableValues, settings);
       // The execution refuses the operation for these errors.
-      if (variables.kind === 'error') return undefined;
-      return settle(refusedBy(demandsOf(uses, variables, call), bucketsOf), (refused) => {
-        if (refused.size === 0) return undefined;
-        // An operation starts once and has many events.
-        if (operation === 'subscription')
-          return refuseOperation(
-            tooMany(requestedTooOften('The subscription'), Math.max(...refused.values())),
-          );
-        call.refused = refused;
-        return undefined;
+      if (coerced.kind === 'error') return undefined;
+      const uses = variants.of(coerced.values);
+      return settle(takeTokens(uses, coerced.variables, call, bucketsOf), (refused) => {
+        if (refused.size > 0) call.refused = refused;
+        // A subscription starts once and has many events.
+        if (refused.size === 0 || operation !== 'subscription') return undefined;
+        const seconds = Math.max(...refused.values());
+        return refuseOperation(tooMany(requestedTooOften('The subscription'), seconds));
       });
     },
     // The result belongs to this client: a cache must neither answer with another one nor share it.
@@ -193,35 +141,37 @@ export function prepareFields(
   };
 }
 
-/** The tokens that an operation wants of one bucket, each for a use. */
-interface Demand {
-  readonly limit: FieldLimit;
-  readonly uses: Use[];
-}
-
-/** Returns what an operation wants of each bucket, by the keys of the buckets. */
-function demandsOf(
+/** Takes the tokens. The first fields of a bucket get those that it has. Returns the seconds to wait for the others. */
+function takeTokens(
   uses: readonly Use[],
-  { values, variables }: CoercedValues,
-  client: Client,
-): ReadonlyMap<string, Demand> {
-  const demands = new Map<string, Demand>();
-  for (const use of uses) {
-    const first = use.nodes.find(({ directives }) => isIncluded(directives, (name) => values[name] === true));
-    if (first === undefined) continue;
-    for (const limit of use.limits)
-      for (const key of keysOf(limit, first.node, variables, client))
-        getOrCreate(demands, `${limit.name}:${key}`, () => ({ limit, uses: [] })).uses.push(use);
-  }
-  return demands;
+  variables: Readonly<Record<string, unknown>>,
+  call: OperationCall,
+  bucketsOf: BucketsOf,
+): MaybePromise<ReadonlyMap<FieldNode, number>> {
+  /** The fields that take of each bucket; those that are merged, which have one place, take together. */
+  const wanted = new Map<string, { limit: FieldLimit; fields: Map<string, FieldNode[]> }>();
+  for (const { limit, place, node } of uses)
+    for (const [index, key] of keysOf(limit, node, variables, call).entries()) {
+      const { fields } = getOrCreate(wanted, `${limit.name}:${key}`, () => ({ limit, fields: new Map() }));
+      getOrCreate(fields, `${index} ${place}`, () => []).push(node);
+    }
+  const refused = new Map<FieldNode, number>();
+  const steps = [...wanted].map(([key, { limit, fields }]) =>
+    settle(bucketsOf(limit).take(key, fields.size, 1), (taken) => {
+      const seconds = secondsUntil(1, taken, limit);
+      for (const node of [...fields.values()].slice(taken.taken).flat())
+        refused.set(node, Math.max(seconds, refused.get(node) ?? 0));
+    }),
+  );
+  return steps.some(isThenable) ? Promise.all(steps).then(() => refused) : refused;
 }
 
 /** The keys of the buckets that a field takes a token from: none if its arguments are wrong. */
 function keysOf(
   { by, definition }: FieldLimit,
   node: FieldNode,
-  variables: CoercedValues['variables'],
-  { source, caller }: Client,
+  variables: Readonly<Record<string, unknown>>,
+  { source, caller }: OperationCall,
 ): readonly string[] {
   if (by === 'ADDRESS') return [clientAddress(source)];
   const ofCaller = [clientKey(source, caller)];
@@ -234,29 +184,13 @@ function keysOf(
   }
 }
 
-/** Takes the tokens. The first uses of a bucket get those that it has. Returns the seconds to wait for the others. */
-function refusedBy(
-  demands: ReadonlyMap<string, Demand>,
-  bucketsOf: BucketsOf,
-): MaybePromise<ReadonlyMap<FieldNode, number>> {
-  const refused = new Map<FieldNode, number>();
-  const steps = [...demands].map(([key, { limit, uses }]) =>
-    settle(bucketsOf(limit).take(key, uses.length, 1), (taken) => {
-      const seconds = secondsUntil(1, taken, limit);
-      for (const { nodes } of uses.slice(taken.taken))
-        for (const { node } of nodes) refused.set(node, Math.max(seconds, refused.get(node) ?? 0));
-    }),
-  );
-  return steps.some(isThenable) ? Promise.all(steps).then(() => refused) : refused;
-}
-
 const requestedTooOften = (subject: string): string => `${subject} was requested too often`;
 
 /** Leaves out the refused fields. */
 export const fieldGuards: Guards = {
   appliesTo: ({ refused }) => refused !== undefined,
   fieldGuard(schema, parentType, { name }) {
-    if (limitsOf(schema).of(parentType, name).length === 0) return undefined;
+    if (limitsOf(schema)(parentType, name).length === 0) return undefined;
     const reason = requestedTooOften(`The field "${parentType.name}.${name}"`);
     return ({ refused }, node) => {
       const retryAfter = refused?.get(node);

@@ -91,6 +91,7 @@ const RUN_ELSEWHERE: Record<string, string> = {
     'test/examples/trusted-documents.test.ts',
   'npx tsx examples/trusted-documents/server.ts': 'test/examples/trusted-documents.test.ts',
   'redis-cli PUBLISH espalier:said \'{"said":"hi"}\'': 'test/pubsub/elsewhere.test.ts',
+  'redis-cli --eval publish.lua \\': 'test/pubsub/elsewhere.test.ts',
   'npm install pino pino-http': 'test/neighbours/guides.test.ts',
   "token=$(curl -s localhost:3000/login -H 'Content-Type: application/json' \\":
     'test/neighbours/login.test.ts',

@@ -2,6 +2,7 @@
 
 import { type Member, type Presence, type PresenceChange, presence } from '../../middleware/presence.ts';
 import type { PubSub } from '../../middleware/pubsub.ts';
+import { accessOf } from '../../src/pubsub/presence-store.ts';
 import { take } from '../pubsub/events.ts';
 
 interface Data {
@@ -151,6 +152,65 @@ export function describePresence(
       };
       for (const [id, data] of Object.entries(members)) here.join('p"h\\o t😀', { id, data: data as Data });
       await seen(there, 'p"h\\o t😀', members as Record<string, Data>);
+    });
+
+    it('merges what two processes say of one member at the same moment', async () => {
+      const [here, there] = both();
+      const stream = here.changes('photo');
+      await here.members('photo');
+      for (let round = 1; round <= 10; round++) {
+        const tabs = [here, there].map((room) =>
+          room.join('photo', { id: 'ada', data: { name: `${round}` } }),
+        );
+        expect(byId(await here.members('photo'))).toEqual({ ada: { name: `${round}` } });
+        expect(byId(await there.members('photo'))).toEqual({ ada: { name: `${round}` } });
+        for (const tab of tabs) tab.leave();
+        await seen(there, 'photo', {});
+      }
+      const changes: PresenceChange<Data>[] = [];
+      while (changes.filter(({ left }) => left.length > 0).length < 10)
+        changes.push(...(await take(stream, 1)));
+      expect(fold(changes)).toEqual({});
+      expect(changes.every(({ joined, left }) => joined.length + left.length === 1)).toBe(true);
+    });
+
+    it('takes a write only if nobody has changed its texts since it was read', async () => {
+      const [pubsub] = pubsubs;
+      const store = pubsub && accessOf(pubsub)?.presence;
+      if (store === undefined) throw new Error('no store');
+      const change = (was: string, is: string) =>
+        store.write(
+          'room',
+          [
+            ['p1', was, is],
+            ['mada', was, is],
+          ],
+          undefined,
+        );
+      expect(await change('', 'first')).toBe(true);
+      expect(await change('', 'late')).toBe(false);
+      expect([...(await store.read('room')).texts].sort()).toEqual([
+        ['mada', 'first'],
+        ['p1', 'first'],
+      ]);
+      expect([...(await store.read('room', ['mbob'])).texts].filter(([, text]) => text !== '')).toEqual(
+        store.epoch === undefined ? [['p1', 'first']] : [],
+      );
+      expect(await change('first', '')).toBe(true);
+      expect([...(await store.read('room')).texts]).toEqual([]);
+    });
+
+    it('leaves nothing in the store when everybody has left', async () => {
+      const [here, there] = both();
+      const stream = here.changes('photo');
+      const ada = there.join('photo', { id: 'ada', data: { name: 'Ada' } });
+      await seen(here, 'photo', { ada: { name: 'Ada' } });
+      ada.leave();
+      await stream.return();
+      const access = pubsubs[0] && accessOf(pubsubs[0]);
+      const store = access?.presence;
+      const channel = access?.channelOf(`presence:${store?.epoch ?? ''}photo`) ?? '';
+      while (((await store?.read(channel))?.texts.size ?? 0) > 0) await new Promise(setImmediate);
     });
 
     it('takes the members of a process out when its pubsub is closed', async () => {

@@ -11,8 +11,9 @@ import { useRedis } from './use-redis.ts';
 
 const run = promisify(execFile);
 const page = readFileSync(join(__dirname, '../../docs/redis.md'), 'utf8');
-const shown = (language: string): string =>
-  new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(page.slice(page.indexOf('## Publish from')))?.[1] ?? '';
+const blocks = [...page.slice(page.indexOf('## Publish from')).matchAll(/```(\w+)\n([\s\S]*?)```/g)];
+const shown = (language: string, index = 0): string =>
+  blocks.filter(([, name]) => name === language)[index]?.[2] ?? '';
 
 /** What the example takes from the package `redis`, which this machine need not have. */
 const PACKAGE = `
@@ -86,4 +87,20 @@ for number in range(int(sys.argv[2]), int(sys.argv[3])):
   await publish(3, 4);
   await expect(stream.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
   expect(onError).not.toHaveBeenCalled();
+});
+
+it('an event of redis-cli is part of a history', async () => {
+  const folder = makeFolder({ 'publish.lua': shown('lua') });
+  const command = shown('sh', 1);
+  expect(command).toMatch(/^redis-cli --eval publish\.lua /);
+  const events = fixture.connect({ redis: fixture.redis.url, history: {} });
+  const stream = events.subscribe('said');
+  await events.ready('said');
+  await run('sh', ['-c', command.replace('redis-cli', `redis-cli -p ${fixture.redis.port}`)], {
+    cwd: folder,
+  });
+  await events.publish('said', { said: 'here' });
+  const seen = await take(stream, 2);
+  expect(seen).toEqual([{ said: 'hi' }, { said: 'here' }]);
+  expect(await take(events.subscribe('said', { after: stream.startCursor ?? '' }), 2)).toEqual(seen);
 });

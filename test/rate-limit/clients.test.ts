@@ -268,6 +268,25 @@ describe('clientLimits.newOperations and newConnections', () => {
     expect(await client.silence()).toEqual([]);
   });
 
+  it.each([
+    [MODERN, 1013],
+    [LEGACY, 1011],
+  ])(
+    'counts connection_init for the caller, whose sockets come from many addresses (%s)',
+    async (protocol, code) => {
+      const { socketUrl } = await serve({ newConnections: 2, window });
+      const open = async (user: string, address: string): Promise<RawClient> => {
+        const client = await connect(socketUrl, protocol, { headers: { 'x-forwarded-for': address } });
+        client.send({ type: 'connection_init', payload: { user } });
+        return client;
+      };
+      for (const address of ['203.0.113.1', '203.0.113.2'])
+        expect(await (await open('ada', address)).next()).toMatchObject({ type: 'connection_ack' });
+      expect((await (await open('ada', '203.0.113.3')).closed).code).toBe(code);
+      expect(await (await open('bob', '203.0.113.3')).next()).toMatchObject({ type: 'connection_ack' });
+    },
+  );
+
   it('counts connections over Redis for all processes, and the rest in this process when Redis is gone', async () => {
     const redis = await startRedis();
     atEnd(() => redis.kill());

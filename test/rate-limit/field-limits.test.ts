@@ -175,6 +175,15 @@ describe.each(['compiled', 'graphql-js'] as const)('@rateLimit with the engine %
     expect(again.data.nodes[1]).toEqual({ code: 7 });
   });
 
+  it('counts a field that an interface and a type select at one place once', async () => {
+    const { post, calls } = await serve({ engine });
+    const query =
+      '{ nodes { secret ... on Node { secret } ... on A { secret } ...F } } fragment F on B { secret }';
+    expect(await post(query)).not.toHaveProperty('errors');
+    expect((await post(query)).errors).toHaveLength(3);
+    expect(calls).toHaveLength(3);
+  });
+
   it('counts what @include and @skip leave, by the variables and their defaults', async () => {
     const { post, calls } = await serve({ engine });
     const query = `query ($on: Boolean = false, $off: Boolean = true) {
@@ -216,6 +225,10 @@ describe.each(['compiled', 'graphql-js'] as const)('@rateLimit with the engine %
     expect(await limitedOf('{ a: byEmail(email: "a") b: byEmail(email: "b") }')).toEqual([['b']]);
     expect(await limitedOf('{ byCode(input: { codes: [{ value: 1 }, { value: 2 }] }) }')).toEqual([]);
     expect(await limitedOf('{ byCode(input: { codes: [{ value: 3 }, { value: 2 }] }) }')).toEqual([
+      ['byCode'],
+    ]);
+    // Each item counts, also an equal one.
+    expect(await limitedOf('{ byCode(input: { codes: [{ value: 4 }, { value: 4 }] }) }')).toEqual([
       ['byCode'],
     ]);
     expect(calls).toHaveLength(5);
@@ -308,6 +321,18 @@ describe('the directive @rateLimit of a schema', () => {
       }),
     );
   });
+
+  it.each(['input.emial', 'input.email.name', 'input.of.x', 'emails.0'])(
+    'is refused at the start if its arguments have no path %s',
+    (by) => {
+      const schema = makeExecutableSchema({
+        typeDefs: `${DIRECTIVE} input In { email: In, of: [In] } type Query {
+          a(input: In, emails: [In]): Int @rateLimit(limit: 1, by: "${by}")
+        }`,
+      });
+      expect(() => graphqlHTTP(schema, { clientLimits: true })).toThrow(/"by" of @rateLimit of "Query.a"/);
+    },
+  );
 
   it('counts once if both SDL and extensions have it, as libraries write it', async () => {
     const both = schemaWith('@rateLimit(limit: 2, window: "1h")');
