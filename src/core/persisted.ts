@@ -4,8 +4,7 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import type { PreparedOperation, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
-import { type Rules, resolveOptions } from '../options/rules.ts';
-import { PERSISTED_QUERY_OPTIONS } from '../options/scopes.ts';
+import type { Rules } from '../options/rules.ts';
 import { isString, settle } from '../options/values.ts';
 import { BoundedStore } from '../redis/bounded.ts';
 import { type RedisCommands, redisRule } from '../redis/clients.ts';
@@ -19,13 +18,9 @@ export interface PersistedQuerySettings {
   readonly redis: RedisSource | undefined;
 }
 
-const apqRules: Rules<PersistedQuerySettings> = {
+export const persistedRules: Rules<PersistedQuerySettings> = {
   redis: redisRule,
 };
-
-/** @throws TypeError (code `ERR_OPTION`). */
-export const resolvePersisted = (given: unknown): PersistedQuerySettings =>
-  resolveOptions(PERSISTED_QUERY_OPTIONS, given, apqRules);
 
 /** Creates the automatic persisted queries of one core, whose texts have `bytes` of memory. */
 export function createPersisted(

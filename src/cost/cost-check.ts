@@ -12,7 +12,7 @@ import type {
   ValidatedOperation,
 } from '../execution/types.ts';
 import type { Headers } from '../http/reply.ts';
-import { flag, positive, type Rules, resolveOptions } from '../options/rules.ts';
+import { flag, positive, type Rules, resolveSwitch } from '../options/rules.ts';
 import { COST_OPTIONS } from '../options/scopes.ts';
 import { settle } from '../options/values.ts';
 import { assertCostAnnotations } from './annotations.ts';
@@ -41,7 +41,8 @@ export function createCost(
 ): Extension {
   const budget = given.budget === undefined ? undefined : resolveBudget(given.budget);
   // A budget of costs needs the cost of operations also without a limit for each.
-  const settings = resolveCost(given.cost ?? (budget?.unit === 'cost' ? { reportOnly: true } : undefined));
+  const cost = given.cost ?? (budget?.unit === 'cost' ? { reportOnly: true } : undefined);
+  const settings = resolveSwitch(COST_OPTIONS, cost, rules);
   const check = settings && new CostCheck(settings, given.cost !== undefined);
   const take = budget && createBudgetCheck(budget);
   if (check === undefined && take === undefined)
@@ -75,12 +76,6 @@ const unenforced = (schema: GraphQLSchema) => {
         problem: `the schema has ${weight}, but neither option "cost" nor "budget" is set, so no cost is limited`,
       };
 };
-
-/** Checks the option `cost`. Undefined if it is off. */
-function resolveCost(given: unknown): CostSettings | undefined {
-  if (given === undefined || given === false) return undefined;
-  return resolveOptions(COST_OPTIONS, given === true ? {} : given, rules);
-}
 
 /** Returns the cost of an operation for the values of its variables, or throws a GraphQLError. */
 type Price = (variables: VariableValues) => number;
