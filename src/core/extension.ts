@@ -138,8 +138,8 @@ export function createHooks(
 ): (operation: PreparedOperation, account: MemoryAccount) => PreparedOperation {
   return (operation, account) => {
     const all = extensions.flatMap(({ prepare }) => prepare?.(operation, { settings, account }) ?? []);
-    const admit = all.flatMap((hooks) => hooks.admit ?? []).reduceRight(admitFirst, PASS);
-    const event = all.flatMap((hooks) => hooks.event ?? []).reduceRight(eventFirst, PASS);
+    const admit = all.flatMap((hooks) => hooks.admit ?? []).reduceRight(firstRefusal, PASS);
+    const event = all.flatMap((hooks) => hooks.event ?? []).reduceRight(firstRefusal, PASS);
     const around = all.flatMap((hooks) => hooks.around ?? []).reduceRight(outside, DIRECT);
     const execute = all
       .flatMap((hooks) => hooks.execute ?? [])
@@ -181,13 +181,10 @@ export function foldGuards(extensions: readonly Extension[]): Guards | undefined
 const PASS = (): undefined => undefined;
 const DIRECT: Hook<'around'> = (_call, _prepared, next) => next();
 
-const admitFirst = (next: Hook<'admit'>, first: Hook<'admit'>): Hook<'admit'> =>
-  next === PASS ? first : (call) => settle(first(call), (refusal) => refusal ?? next(call));
+type Check<Args extends readonly unknown[]> = (...args: Args) => MaybePromise<RequestError | undefined>;
 
-const eventFirst = (next: Hook<'event'>, first: Hook<'event'>): Hook<'event'> =>
-  next === PASS
-    ? first
-    : (inputs, source) => settle(first(inputs, source), (refusal) => refusal ?? next(inputs, source));
+const firstRefusal = <Args extends readonly unknown[]>(next: Check<Args>, first: Check<Args>): Check<Args> =>
+  next === PASS ? first : (...args) => settle(first(...args), (refusal) => refusal ?? next(...args));
 
 const outside = (inner: Hook<'around'>, outer: Hook<'around'>): Hook<'around'> =>
   inner === DIRECT
