@@ -15,7 +15,6 @@ import type {
   WebSocketLike,
 } from '../../types/subscriptions.ts';
 import { toMilliseconds } from '../core/admission.ts';
-import type { FindCaller } from '../core/caller.ts';
 import type { ContextFactory } from '../core/core.ts';
 import type { ClientPlaces } from '../core/extension.ts';
 import { events } from '../diagnostics/events.ts';
@@ -208,7 +207,7 @@ export class Connection implements LiveConnection {
     this.#initBy = NEVER;
     this.pendingChecks = [];
     if (core.findCaller !== undefined) {
-      this.#caller = await this.#findCaller(core.findCaller, connectionParams);
+      this.#caller = await core.findCaller(this.websocket, { transport: 'websocket', connectionParams });
       if (this.#caller !== null) this.hold();
     }
     const origin = { transport: 'websocket', connectionParams, caller: this.#caller } as const;
@@ -254,28 +253,13 @@ export class Connection implements LiveConnection {
     this.#expiresAt = Math.min(this.#expiresAt, time);
   }
 
-  contextFor(
-    operation: SharedOperation,
-    caller: Caller | null | undefined = this.#caller,
-  ): MaybePromise<unknown> {
+  contextFor(operation: SharedOperation, caller: Caller | null | undefined): MaybePromise<unknown> {
     return this.#context.forOperation(operation, caller);
   }
 
   /** The caller of the WebSocket; undefined without the option `caller`. */
   get caller(): Caller | null | undefined {
     return this.#caller;
-  }
-
-  #findCaller(find: FindCaller, connectionParams = this.connectionParams): MaybePromise<Caller | null> {
-    return find(this.websocket, { transport: 'websocket', connectionParams });
-  }
-
-  /** The context of one event, whose caller is asked for again. */
-  freshContext(operation: SharedOperation): MaybePromise<EventContext> {
-    const { findCaller } = this.services.core;
-    return settle(findCaller && this.#findCaller(findCaller), (caller) =>
-      settle(this.contextFor(operation, caller), (contextValue) => ({ contextValue, caller })),
-    );
   }
 
   /** Starts an operation, unless the connection has too many. */
@@ -530,7 +514,7 @@ class SocketOperation extends LiveOperation implements Envelope {
     return { ...this.client.origin, operationName, aborted: !isLive, contextValue, caller };
   }
   override get contextForEvent(): (() => MaybePromise<EventContext>) | undefined {
-    return this.services.context.perEvent ? () => this.client.freshContext(this.params) : undefined;
+    return this.services.context.perEvent ? () => this.freshContext() : undefined;
   }
   get rootValue(): unknown {
     return this.core.rootValueFor(this.source);
@@ -583,8 +567,8 @@ class SocketOperation extends LiveOperation implements Envelope {
       this.#place = this.core.clients?.hold(this.source, this.caller, 'subscriptions');
   }
 
-  override createContext(): MaybePromise<unknown> {
-    return this.client.contextFor(this.params);
+  override createContext(caller: Caller | null | undefined = this.caller): MaybePromise<unknown> {
+    return this.client.contextFor(this.params, caller);
   }
 
   send(body: string | Buffer, mode: FlushMode): void {

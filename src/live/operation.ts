@@ -91,6 +91,13 @@ export abstract class LiveOperation extends Call implements EventConsumer {
   get contextForEvent(): (() => MaybePromise<EventContext>) | undefined {
     return undefined;
   }
+  /** The context of one event, whose caller is asked for again. */
+  protected freshContext(): MaybePromise<EventContext> {
+    const { source, transport, connectionParams } = this;
+    return settle(this.core.findCaller?.(source, { transport, connectionParams }), (caller) =>
+      settle(this.createContext(caller), (contextValue) => ({ contextValue, caller })),
+    );
+  }
   get acceptsStreams(): boolean {
     return true;
   }
