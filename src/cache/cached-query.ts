@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { OperationDefinitionNode } from 'graphql';
 import type { CachePolicy } from '../../types/caching.ts';
 import type { MaybePromise } from '../../types/connect.ts';
+import { keyFrom } from '../core/caller.ts';
 import type { ExtensionParts } from '../core/extension.ts';
 import type {
   ErrorOrigin,
@@ -13,9 +14,8 @@ import type { Coding } from '../http/codings.ts';
 import type { Exchange, ResultCaching } from '../http/exchange.ts';
 import { GRAPHQL_TYPE } from '../http/negotiation.ts';
 import { isAborted } from '../http/reply.ts';
-import { assertSync, wrongReturnValue } from '../options/rules.ts';
 import { CACHE_OPTIONS } from '../options/scopes.ts';
-import { getOrCreate, isString } from '../options/values.ts';
+import { getOrCreate } from '../options/values.ts';
 import { hasCredentials, hasUser } from './credentials.ts';
 import { createSchemaId, createTargetKey, declaredVariants, KeyPlan } from './key.ts';
 import type { ResponseCacheSettings } from './options.ts';
@@ -68,12 +68,14 @@ export class CachedQueries {
    * results that the schema declares public are those of all callers.
    */
   #userOf({ call, policy, exchange }: Query): string | undefined {
-    const { caller } = call;
-    const { settings } = this.#services;
-    if (settings.key !== undefined || caller === undefined)
-      return userOf(settings, exchange, call.contextValue);
-    const isPublic = policy.of(call.variableValues).scope === 'PUBLIC';
-    exchange.userKey = isPublic ? '' : (caller?.id ?? null);
+    const { caller, contextValue, variableValues } = call;
+    const { key } = this.#services.settings;
+    const { req, res } = exchange;
+    if (key === undefined && caller === undefined) return hasCredentials(req, res) ? undefined : '';
+    const isPublic = key === undefined && policy.of(variableValues).scope === 'PUBLIC';
+    const user =
+      key === undefined ? caller?.id : keyFrom(CACHE_OPTIONS, 'key', key(req, contextValue), 'null');
+    exchange.userKey = isPublic ? '' : (user ?? null);
     return exchange.userKey ?? undefined;
   }
 
@@ -106,22 +108,6 @@ export class CachedQueries {
     });
     return key === undefined ? undefined : { key, plan, vary };
   }
-}
-
-/** The part of the key that separates users; undefined if the request must not use the cache. */
-function userOf(
-  { key }: ResponseCacheSettings,
-  exchange: Exchange,
-  contextValue: unknown,
-): string | undefined {
-  const { req, res } = exchange;
-  if (key === undefined) return hasCredentials(req, res) ? undefined : '';
-  const user = assertSync(key(req, contextValue), CACHE_OPTIONS, 'key') ?? null;
-  if (user !== null && !isString(user)) {
-    throw wrongReturnValue(CACHE_OPTIONS, 'key', user, 'a string, or null');
-  }
-  exchange.userKey = user;
-  return user ?? undefined;
 }
 
 /** The response headers that limit who may get the result. A stored result is sent without those of resolvers. */

@@ -14,9 +14,8 @@ import type {
 import type { Headers } from '../http/reply.ts';
 import { flag, positive, type Rules, resolveSwitch } from '../options/rules.ts';
 import { COST_OPTIONS } from '../options/scopes.ts';
-import { settle } from '../options/values.ts';
 import { assertCostAnnotations } from './annotations.ts';
-import { createBudgetCheck, resolveBudget } from './budget.ts';
+import { createBudget, resolveBudget } from './budget.ts';
 import { compileCost, evaluate, type VariableValues } from './operation-cost.ts';
 
 /** The option `cost` after checks, with defaults filled in. */
@@ -44,7 +43,7 @@ export function createCost(
   const cost = given.cost ?? (budget?.unit === 'cost' ? { reportOnly: true } : undefined);
   const settings = resolveSwitch(COST_OPTIONS, cost, rules);
   const check = settings && new CostCheck(settings, given.cost !== undefined);
-  const take = budget && createBudgetCheck(budget);
+  const take = budget && createBudget(budget);
   if (check === undefined && take === undefined)
     return (given.cost ?? given.budget) ? {} : { noteUnenforced: createUnenforcedNote(scope, unenforced) };
   return {
@@ -56,12 +55,7 @@ export function createCost(
         admit(call) {
           const priced = price === undefined ? UNPRICED : check?.admit(call, prepared, price);
           if (priced?.kind === 'error') return priced;
-          const taken = take?.(call.source, call.contextValue, priced?.cost ?? UNPRICED.cost, call.caller);
-          return settle(taken, (within) => {
-            if (within?.kind === 'error') return within;
-            for (const [name, value] of Object.entries(within?.headers ?? {})) call.setHeader?.(name, value);
-            return undefined;
-          });
+          return take?.(call, priced?.cost ?? UNPRICED.cost);
         },
       };
     },
