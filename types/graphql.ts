@@ -168,7 +168,7 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
    * Limits what each client may have open and start over HTTP, sockets and event streams, and enforces `@rateLimit` of
    * the schema: `true` does only that. `false` says that other code enforces it. @default none
    */
-  clientLimits?: boolean | ClientLimitOptions | undefined;
+  clientLimits?: boolean | ClientLimitOptions<Source, C> | undefined;
   /**
    * Executes a repeated mutation once: a repetition with the same key gets the stored result, on all transports. Needs the
    * option `caller`. @default off
@@ -453,26 +453,31 @@ export interface CostOptions {
   reportOnly?: boolean | undefined;
 }
 
-/** Options of budgets: each key has a token bucket, which operations take tokens from. */
-export interface BudgetOptions<Source = ContextSource, Context = unknown> {
-  /** The tokens of a full bucket. */
-  limit: number;
-  /** The time in which an empty bucket becomes full again. @default 60000 */
+/** What `budget` and `clientLimits` have in common. `Key` is a function that says who a client is. */
+export interface BucketOptions<Key> {
+  /** The time in which a used-up limit becomes available again. @default 60000 */
   window?: Duration | undefined;
-  /** The meaning of one token: a unit of the operation's cost, or one operation. @default 'cost' */
-  unit?: 'cost' | 'operations' | undefined;
   /**
-   * Returns the key of an operation: a user, an API key, an address. `undefined` means no budget. The context
-   * is the value of the option `context`.
+   * Returns who is counted: a user, a company, an API key. It gets the request or, over sockets, the WebSocket. `undefined`
+   * means no limit.
    * @default the id of the option `caller`; for nobody the client's address: `req.ip`, or that of the socket; the first 64 bits
    * of an IPv6 address
    */
-  key?: Hook<[source: Source, context: Context], MaybePromise<string | undefined>> | undefined;
-  /**
-   * The Redis that keeps the buckets, which all its processes share.
-   * @default none: each process has its own buckets
-   */
+  key?: Key | undefined;
+  /** The Redis that counts for all its processes together. @default none: each process counts for itself */
   redis?: RedisSource | undefined;
+}
+
+/**
+ * Options of budgets: each key has a token bucket, which operations take tokens from. The second argument of `key` is the
+ * context.
+ */
+export interface BudgetOptions<Source = ContextSource, Context = unknown>
+  extends BucketOptions<Hook<[source: Source, context: Context], MaybePromise<string | undefined>>> {
+  /** The tokens of a full bucket. */
+  limit: number;
+  /** The meaning of one token: a unit of the operation's cost, or one operation. @default 'cost' */
+  unit?: 'cost' | 'operations' | undefined;
   /**
    * When Redis is unavailable: `'local'` uses buckets of this process, `'open'` executes every operation, and
    * `'closed'` refuses every operation with 503. @default 'local'
@@ -480,8 +485,13 @@ export interface BudgetOptions<Source = ContextSource, Context = unknown> {
   onUnavailable?: 'local' | 'open' | 'closed' | undefined;
 }
 
-/** Limits of each client. What a client reaches is refused with 429 and the code `RATE_LIMITED`. */
-export interface ClientLimitOptions {
+/**
+ * Limits of each client. What a client reaches is refused with 429 and the code `RATE_LIMITED`. `window` is the time of
+ * `newConnections` and `newOperations`; `redis` counts for them and for `@rateLimit`. The second argument of `key` is the caller, undefined while a
+ * WebSocket is opened; it must not return a promise.
+ */
+export interface ClientLimitOptions<Source = ContextSource, C extends Caller = Caller>
+  extends BucketOptions<Hook<[source: Source, caller: C | null | undefined], string | undefined>> {
   /** WebSockets and event streams that are open at a time, in this process. @default Infinity */
   connections?: number | undefined;
   /** Subscriptions that are active at a time, in this process. @default Infinity */
@@ -490,14 +500,6 @@ export interface ClientLimitOptions {
   newConnections?: number | undefined;
   /** Operations that may be started within `window`, also invalid ones. @default Infinity */
   newOperations?: number | undefined;
-  /** The time in which `newConnections` and `newOperations` become available again. @default 60000 */
-  window?: Duration | undefined;
-  /**
-   * The Redis that counts for `newConnections`, `newOperations` and `@rateLimit`, together for all its processes. Each
-   * process counts for itself while Redis does not reply.
-   * @default none: each process counts for itself
-   */
-  redis?: RedisSource | undefined;
 }
 
 /** A secret of at least 32 bytes. */

@@ -1,6 +1,6 @@
 import type { GraphQLSchema, ValidationRule } from 'graphql';
 import type { Caller } from '../../types/caller.ts';
-import type { MaybePromise, OperationTransport } from '../../types/connect.ts';
+import type { ConnectRequest, MaybePromise, OperationTransport } from '../../types/connect.ts';
 import type { GraphQLHandler } from '../../types/graphql.ts';
 import type {
   Caching,
@@ -61,12 +61,12 @@ export interface Extension {
   readonly handler?: Partial<Pick<GraphQLHandler, keyof GraphQLHandler>>;
 }
 
-/** The limits of each client: of a caller or, if nobody has signed in, of an address. */
+/** The limits of each client: of a caller, of an address if nobody has signed in, or of a key of the application. */
 export interface ClientGate {
   /** Counts an operation, before it is prepared. Returns why it must not run. */
   operation(source: unknown, caller: Caller | null | undefined): MaybePromise<RequestError | undefined>;
   /** Counts a WebSocket, by its upgrade request. Returns why it must not be opened. */
-  connect(request: object): MaybePromise<HttpError | undefined>;
+  connect(request: ConnectRequest): MaybePromise<HttpError | undefined>;
   /** Takes places of a client until `release`. @throws HttpError 429 if it has none. */
   hold(source: unknown, caller: Caller | null | undefined, ...kinds: readonly PlaceKind[]): ClientPlaces;
   release(places: ClientPlaces, ...kinds: readonly PlaceKind[]): void;

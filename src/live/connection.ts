@@ -208,7 +208,8 @@ export class Connection implements LiveConnection {
     this.pendingChecks = [];
     if (core.findCaller !== undefined) {
       this.#caller = await core.findCaller(this.websocket, { transport: 'websocket', connectionParams });
-      if (this.#caller !== null) this.hold();
+      // One that is still counted gets its place later.
+      if (this.#place !== undefined) this.hold();
     }
     const origin = { transport: 'websocket', connectionParams, caller: this.#caller } as const;
     this.#schema = await core.schemaFor(this.#request, origin);
@@ -225,7 +226,7 @@ export class Connection implements LiveConnection {
   }
 
   /**
-   * Takes a place among the open connections of the client: of its address, and of the caller as soon as it is known.
+   * Takes a place among the open connections of the client: first without its caller, and again as soon as it is known.
    *
    * @throws HttpError 429 if there is none.
    */

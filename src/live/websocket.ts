@@ -24,7 +24,7 @@ import {
 import { attachEndpoint, disconnect, endpointsByServer, LiveEndpoint } from './endpoint.ts';
 import { isOpen } from './frames.ts';
 import { connectionRules, resolveLimits, upgradeRules } from './options.ts';
-import { TOO_MANY_CONNECTIONS, UNKNOWN_SUBPROTOCOL } from './protocols.ts';
+import { UNKNOWN_SUBPROTOCOL } from './protocols.ts';
 import { UpgradeHandler } from './upgrade.ts';
 import { registerPath } from './upgrade-router.ts';
 
@@ -260,13 +260,12 @@ export function createWebsocketHandler(core: GraphQLCore): WebsocketHandler {
  * without a listener would be lost.
  */
 function limitConnection(connection: Connection, clients: ClientGate, request: IncomingMessage): void {
-  const { code, reason } = TOO_MANY_CONNECTIONS;
   void caught(
     () =>
       settle(clients.connect(request), (refusal) => {
         if (refusal !== undefined) throw refusal;
         connection.hold();
       }),
-    () => connection.closeSocket(code, reason),
+    (error) => connection.session.refuseFor(error),
   );
 }

@@ -113,7 +113,7 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
     'keyGenerator identifyContext identifyFn': 'use budget.key',
     'store redisClient': 'use budget.redis',
   },
-  'graphqlHTTP.clientLimits': { 'key keyGenerator identifyContext': 'use caller of graphqlHTTP' },
+  'graphqlHTTP.clientLimits': { 'keyGenerator identifyContext': 'use clientLimits.key' },
   'graphqlHTTP.cost': {
     'maximumCost maxComplexity max limit': 'use cost.maxCost',
     header: 'remove it: responses have the header GraphQL-Cost',

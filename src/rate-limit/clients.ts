@@ -1,29 +1,27 @@
 import type { GraphQLSchema } from 'graphql';
 import type { Caller } from '../../types/caller.ts';
-import type { MaybePromise } from '../../types/connect.ts';
-import type { RedisSource } from '../../types/redis.ts';
+import type { ConnectRequest, MaybePromise } from '../../types/connect.ts';
+import { keyFrom } from '../core/caller.ts';
 import type { ClientGate, ClientPlaces, Extension, ExtensionParts, PlaceKind } from '../core/extension.ts';
 import { createUnenforcedNote } from '../core/unenforced.ts';
 import { findDirective } from '../execution/directives.ts';
 import type { RequestError } from '../execution/types.ts';
 import { clientKey } from '../http/address.ts';
 import type { HttpError } from '../http/reply.ts';
-import { duration, positive, type Rules, resolveOptions } from '../options/rules.ts';
+import { positive, type Rules, resolveOptions } from '../options/rules.ts';
 import { CLIENT_LIMITS } from '../options/scopes.ts';
 import { settle } from '../options/values.ts';
-import { redisRule } from '../redis/clients.ts';
-import { type Buckets, type BucketsOf, createBuckets, secondsUntil } from './buckets.ts';
-import { fieldGuards, limitsOf, prepareFields } from './field-limits.ts';
+import { type BucketSettings, type Buckets, bucketRules, createBuckets, secondsUntil } from './buckets.ts';
+import { type ClientBuckets, fieldGuards, limitsOf, prepareFields } from './field-limits.ts';
 import { refuseOperation, tooMany } from './refusal.ts';
 
 /** The option `clientLimits` after checks, with defaults filled in. */
-interface ClientSettings {
+interface ClientSettings
+  extends BucketSettings<(source: unknown, caller: Caller | null | undefined) => unknown> {
   readonly connections: number;
   readonly subscriptions: number;
   readonly newConnections: number;
   readonly newOperations: number;
-  readonly window: number;
-  readonly redis: RedisSource | undefined;
 }
 
 const unlimited = positive(Number.POSITIVE_INFINITY);
@@ -33,8 +31,7 @@ const rules: Rules<ClientSettings> = {
   subscriptions: unlimited,
   newConnections: unlimited,
   newOperations: unlimited,
-  window: duration(60_000),
-  redis: redisRule,
+  ...bucketRules,
 };
 
 const WARNING = {
@@ -58,11 +55,22 @@ export function createClientLimits(given: unknown, { scope }: Pick<ExtensionPart
     warning: WARNING,
     away: (local) => local(),
   });
+  const buckets = { bucketsOf, keyOf: createKeyOf(settings) };
   return {
-    clients: new Clients(settings, bucketsOf),
+    clients: new Clients(settings, buckets),
+    readsSource: settings.key !== undefined,
     check: limitsOf,
     guards: fieldGuards,
-    prepare: (prepared, parts) => prepareFields(prepared, parts, bucketsOf),
+    prepare: (prepared, parts) => prepareFields(prepared, parts, buckets),
+  };
+}
+
+/** No other key of a client begins with this word. */
+function createKeyOf({ key }: ClientSettings): ClientBuckets['keyOf'] {
+  if (key === undefined) return clientKey;
+  return (source, caller) => {
+    const given = keyFrom(CLIENT_LIMITS, 'key', key(source, caller), 'undefined');
+    return given === undefined ? undefined : `key ${given}`;
   };
 }
 
@@ -78,15 +86,24 @@ const unenforced = (schema: GraphQLSchema) => {
 /** Seconds after which a client without a place should try again. */
 const RETRY_AFTER = 5;
 
+/** The places of a client without limits: no number reaches one. */
+const UNLIMITED: ClientPlaces = {
+  key: '',
+  connections: Number.NEGATIVE_INFINITY,
+  subscriptions: Number.NEGATIVE_INFINITY,
+};
+
 /** Counts what each client does. Clients without a place or a full bucket take no memory. */
 class Clients implements ClientGate {
   readonly #settings: ClientSettings;
+  readonly #keyOf: ClientBuckets['keyOf'];
   readonly #buckets: Record<'newConnections' | 'newOperations', Buckets>;
   /** The clients with something open, by their keys. */
   readonly #open = new Map<string, ClientPlaces>();
 
-  constructor(settings: ClientSettings, bucketsOf: BucketsOf) {
+  constructor(settings: ClientSettings, { bucketsOf, keyOf }: ClientBuckets) {
     this.#settings = settings;
+    this.#keyOf = keyOf;
     const { newConnections, newOperations, window } = settings;
     this.#buckets = {
       newConnections: bucketsOf({ limit: newConnections, window }),
@@ -100,26 +117,32 @@ class Clients implements ClientGate {
     );
   }
 
-  connect(request: object): MaybePromise<HttpError | undefined> {
+  connect(request: ConnectRequest): MaybePromise<HttpError | undefined> {
+    request.state ??= {};
     return settle(
-      this.#start('newConnections', request, null),
-      (refusal) => refusal ?? this.#refusalOf('connections', this.#open.get(clientKey(request, null))),
+      this.#start('newConnections', request, undefined),
+      (refusal) => refusal ?? this.#refusalOf('connections', this.#placesOf(request, undefined)),
     );
   }
 
   hold(source: unknown, caller: Caller | null | undefined, ...kinds: readonly PlaceKind[]): ClientPlaces {
-    const key = clientKey(source, caller);
-    const client = this.#open.get(key) ?? { key, connections: 0, subscriptions: 0 };
+    const client = this.#placesOf(source, caller);
     const [refusal] = kinds.flatMap((kind) => this.#refusalOf(kind, client) ?? []);
     if (refusal !== undefined) throw refusal;
     for (const kind of kinds) client[kind] += 1;
-    this.#open.set(key, client);
+    if (client !== UNLIMITED) this.#open.set(client.key, client);
     return client;
   }
 
   release(client: ClientPlaces, ...kinds: readonly PlaceKind[]): void {
     for (const kind of kinds) client[kind] -= 1;
     if (client.connections + client.subscriptions === 0) this.#open.delete(client.key);
+  }
+
+  #placesOf(source: unknown, caller: Caller | null | undefined): ClientPlaces {
+    const key = this.#keyOf(source, caller);
+    if (key === undefined) return UNLIMITED;
+    return this.#open.get(key) ?? { key, connections: 0, subscriptions: 0 };
   }
 
   /** Takes a token. Returns why something must not be started. */
@@ -130,8 +153,10 @@ class Clients implements ClientGate {
   ): MaybePromise<HttpError | undefined> {
     const { [rate]: limit, window } = this.#settings;
     if (limit === Number.POSITIVE_INFINITY) return undefined;
+    const key = this.#keyOf(source, caller);
+    if (key === undefined) return undefined;
     const size = { limit, window };
-    return settle(this.#buckets[rate].take(`${rate}:${clientKey(source, caller)}`, 1), (taken) => {
+    return settle(this.#buckets[rate].take(`${rate}:${key}`, 1), (taken) => {
       if (taken.allowed) return undefined;
       const what = rate === 'newOperations' ? 'operations' : 'connections';
       const reason = `This client has started ${limit} ${what} in ${window / 1000} s, which is the limit`;
@@ -139,9 +164,9 @@ class Clients implements ClientGate {
     });
   }
 
-  #refusalOf(kind: PlaceKind, client: ClientPlaces | undefined): HttpError | undefined {
+  #refusalOf(kind: PlaceKind, client: ClientPlaces): HttpError | undefined {
     const limit = this.#settings[kind];
-    if (client === undefined || client[kind] < limit) return undefined;
+    if (client[kind] < limit) return undefined;
     return tooMany(`This client has ${limit} open ${kind}, which is the limit`, RETRY_AFTER);
   }
 }

@@ -18,7 +18,7 @@ import type { PrepareParts } from '../core/extension.ts';
 import { directivesOf } from '../execution/directives.ts';
 import { fragmentsOf, isIncluded } from '../execution/document.ts';
 import type { Guards, OperationCall, OperationHooks, PreparedOperation } from '../execution/types.ts';
-import { clientAddress, clientKey } from '../http/address.ts';
+import { clientAddress } from '../http/address.ts';
 import { duration, optionError } from '../options/rules.ts';
 import { CLIENT_LIMITS } from '../options/scopes.ts';
 import { getOrCreate, isObject, isPositive, isString, isThenable, settle } from '../options/values.ts';
@@ -26,7 +26,19 @@ import { type BucketSize, type BucketsOf, secondsUntil } from './buckets.ts';
 import { refuseField, refuseOperation, tooMany } from './refusal.ts';
 
 type Field = GraphQLField<unknown, unknown>;
-type Client = Pick<OperationCall, 'source' | 'caller'>;
+
+/** Who sends an operation. */
+interface Client {
+  readonly source: unknown;
+  /** Undefined for a client without limits. */
+  readonly key: string | undefined;
+}
+
+/** The buckets of clients, and the keys of clients; undefined for one without limits. */
+export interface ClientBuckets {
+  readonly bucketsOf: BucketsOf;
+  readonly keyOf: (source: unknown, caller: OperationCall['caller']) => string | undefined;
+}
 
 /** One `@rateLimit` of a field. */
 interface FieldLimit extends BucketSize {
@@ -164,7 +176,7 @@ const BYTES_PER_USE = 300;
 export function prepareFields(
   prepared: PreparedOperation,
   { settings, account }: PrepareParts,
-  bucketsOf: BucketsOf,
+  { bucketsOf, keyOf }: ClientBuckets,
 ): OperationHooks | undefined {
   const limits = limitsOf(prepared.schema);
   const uses = limits.isEmpty ? [] : usesOf(prepared, limits);
@@ -176,7 +188,8 @@ export function prepareFields(
       const variables = coerceVariables(prepared, call.variableValues, settings);
       // The execution refuses the operation for these errors.
       if (variables.kind === 'error') return undefined;
-      return settle(refusedBy(demandsOf(uses, variables, call), bucketsOf), (refused) => {
+      const client = { source: call.source, key: keyOf(call.source, call.caller) };
+      return settle(refusedBy(demandsOf(uses, variables, client), bucketsOf), (refused) => {
         if (refused.size === 0) return undefined;
         // An operation starts once and has many events.
         if (operation === 'subscription')
@@ -221,10 +234,10 @@ function keysOf(
   { by, definition }: FieldLimit,
   node: FieldNode,
   variables: CoercedValues['variables'],
-  { source, caller }: Client,
+  { source, key }: Client,
 ): readonly string[] {
   if (by === 'ADDRESS') return [clientAddress(source)];
-  const ofCaller = [clientKey(source, caller)];
+  const ofCaller = key === undefined ? [] : [key];
   if (by === 'CALLER') return ofCaller;
   try {
     const values = valuesAt(getArgumentValues(definition, node, variables), by.split('.'));
