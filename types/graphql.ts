@@ -12,7 +12,7 @@ import type {
 } from 'graphql';
 import type { AuthOptions } from './auth.ts';
 import type { CacheControlOptions } from './caching.ts';
-import type { Caller, CallerFunction } from './caller.ts';
+import type { Caller, CallerFunction, UserOptions } from './caller.ts';
 import type {
   ByteSize,
   ConnectRequest,
@@ -148,9 +148,9 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
   onResult?: Hook<[result: ResultDetails<Source, Context, C>], MaybePromise<ResultAdditions>> | undefined;
   /**
    * Adds signed cursors to the results of subscriptions with a history; clients continue after them. A cursor is valid for
-   * its `caller`, or with `share` for its key; without either for all. @default none
+   * its user, or with `share` for its key; without either for all. @default none
    */
-  cursors?: CursorOptions | undefined;
+  cursors?: CursorOptions<Source, Context> | undefined;
   /**
    * Enforces `@authenticated`, `@requiresScopes` and `@policy` of the schema. `true` uses the scopes of the option `caller`.
    * `false` says that something else enforces them, such as a router. Without the option, a schema with these directives is
@@ -171,9 +171,9 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
   clientLimits?: boolean | ClientLimitOptions<Source, C> | undefined;
   /**
    * Executes a repeated mutation once: a repetition with the same key gets the stored result, on all transports. Needs the
-   * option `caller`. @default off
+   * option `caller`, or its own `user`. @default off
    */
-  idempotency?: boolean | IdempotencyOptions | undefined;
+  idempotency?: boolean | IdempotencyOptions<Source, Context> | undefined;
   /**
    * Whether documents may select `__schema` and `__type`, or a function of the request or WebSocket. With `false`, and
    * unless `NODE_ENV` is `development` or `test`, no message contains "Did you mean …?", which reveals the schema.
@@ -506,7 +506,8 @@ export interface ClientLimitOptions<Source = ContextSource, C extends Caller = C
 export type CursorKey = string | Uint8Array;
 
 /** Options of cursors, with which clients continue a subscription after the last event that they received. */
-export interface CursorOptions {
+export interface CursorOptions<Source = ContextSource, Context = unknown>
+  extends UserOptions<Source, Context> {
   /**
    * The secret that signs cursors, at least 32 bytes long; equal in all processes. Of a list, the first one
    * signs, and cursors of all are accepted: put a new secret first, and remove the old one after `maxAge`.
