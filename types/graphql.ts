@@ -285,7 +285,7 @@ export interface GraphQLOptions<
    * Counts which clients use which fields, arguments, input fields and enum values.
    * @default off
    */
-  usage?: boolean | UsageOptions | undefined;
+  usage?: boolean | UsageOptions<Source, Context> | undefined;
   /** Limits of documents and requests. */
   limits?: GraphQLLimits | undefined;
   /** Uploads by the GraphQL multipart request specification; `false`: 415, and nothing is parsed. @default true */
