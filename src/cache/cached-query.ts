@@ -106,7 +106,9 @@ export class CachedQueries {
       target: this.#targetOf(exchange.req) + variants,
       headers: exchange.req.headers,
     });
-    return key === undefined ? undefined : { key, plan, vary };
+    // Not that of the exchange: other operations of a batch have other users.
+    const isPrivate = this.#services.settings.key !== undefined || (call.caller !== undefined && user !== '');
+    return key === undefined ? undefined : { key, plan, vary, isPrivate };
   }
 }
 
@@ -133,6 +135,8 @@ interface CachePlace {
   readonly plan: KeyPlan;
   /** The request headers whose values are part of the key. */
   readonly vary: readonly string[];
+  /** Whether the key identifies the user, so that private results may be stored. */
+  readonly isPrivate: boolean;
 }
 
 /** A query of an HTTP request, with the function that executes it. */
@@ -149,6 +153,7 @@ export class CacheableQuery implements CachePlace {
   readonly key: string;
   readonly plan: KeyPlan;
   readonly vary: readonly string[];
+  readonly isPrivate: boolean;
   readonly #services: QueryServices;
   readonly #exchange: Exchange;
   readonly #query: Query;
@@ -156,20 +161,15 @@ export class CacheableQuery implements CachePlace {
   /** The limiting headers before the execution, in which resolvers may change them. */
   #headers: string | undefined;
 
-  constructor(services: QueryServices, { key, plan, vary }: CachePlace, query: Query) {
+  constructor(services: QueryServices, { key, plan, vary, isPrivate }: CachePlace, query: Query) {
     this.key = key;
     this.plan = plan;
     this.vary = vary;
+    this.isPrivate = isPrivate;
     this.#services = services;
     this.#exchange = query.exchange;
     this.#query = query;
     this.#caching = query.call.caching;
-  }
-
-  /** Whether the key identifies the user, so that private results may be stored. */
-  get isPrivate(): boolean {
-    if (this.#services.settings.key !== undefined) return true;
-    return this.#query.call.caller !== undefined && this.#exchange.userKey !== '';
   }
 
   /** Whether the key separates all users; known after the execution, in which a resolver may set a cookie. */
