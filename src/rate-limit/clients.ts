@@ -11,7 +11,7 @@ import type { HttpError } from '../http/reply.ts';
 import { positive, type Rules, resolveOptions } from '../options/rules.ts';
 import { CLIENT_LIMITS } from '../options/scopes.ts';
 import { settle } from '../options/values.ts';
-import { type BucketSettings, type Buckets, bucketRules, createBuckets, secondsUntil } from './buckets.ts';
+import { type BucketSettings, bucketRules, createBuckets, secondsUntil } from './buckets.ts';
 import { type ClientBuckets, fieldGuards, limitsOf, prepareFields } from './field-limits.ts';
 import { refuseOperation, tooMany } from './refusal.ts';
 
@@ -96,19 +96,13 @@ const UNLIMITED: ClientPlaces = {
 /** Counts what each client does. Clients without a place or a full bucket take no memory. */
 class Clients implements ClientGate {
   readonly #settings: ClientSettings;
-  readonly #keyOf: ClientBuckets['keyOf'];
-  readonly #buckets: Record<'newConnections' | 'newOperations', Buckets>;
+  readonly #buckets: ClientBuckets;
   /** The clients with something open, by their keys. */
   readonly #open = new Map<string, ClientPlaces>();
 
-  constructor(settings: ClientSettings, { bucketsOf, keyOf }: ClientBuckets) {
+  constructor(settings: ClientSettings, buckets: ClientBuckets) {
     this.#settings = settings;
-    this.#keyOf = keyOf;
-    const { newConnections, newOperations, window } = settings;
-    this.#buckets = {
-      newConnections: bucketsOf({ limit: newConnections, window }),
-      newOperations: bucketsOf({ limit: newOperations, window }),
-    };
+    this.#buckets = buckets;
   }
 
   operation(source: unknown, caller: Caller | null | undefined): MaybePromise<RequestError | undefined> {
@@ -140,7 +134,7 @@ class Clients implements ClientGate {
   }
 
   #placesOf(source: unknown, caller: Caller | null | undefined): ClientPlaces {
-    const key = this.#keyOf(source, caller);
+    const key = this.#buckets.keyOf(source, caller);
     if (key === undefined) return UNLIMITED;
     return this.#open.get(key) ?? { key, connections: 0, subscriptions: 0 };
   }
@@ -153,10 +147,10 @@ class Clients implements ClientGate {
   ): MaybePromise<HttpError | undefined> {
     const { [rate]: limit, window } = this.#settings;
     if (limit === Number.POSITIVE_INFINITY) return undefined;
-    const key = this.#keyOf(source, caller);
+    const key = this.#buckets.keyOf(source, caller);
     if (key === undefined) return undefined;
     const size = { limit, window };
-    return settle(this.#buckets[rate].take(`${rate}:${key}`, 1), (taken) => {
+    return settle(this.#buckets.bucketsOf(size).take(`${rate}:${key}`, 1), (taken) => {
       if (taken.allowed) return undefined;
       const what = rate === 'newOperations' ? 'operations' : 'connections';
       const reason = `This client has started ${limit} ${what} in ${window / 1000} s, which is the limit`;
