@@ -33,7 +33,7 @@ interface BucketPlace<Away> {
 }
 
 /** Buckets of one size. */
-export interface Buckets<Away = never> {
+interface Buckets<Away = never> {
   /** Takes `tokens` from the bucket of a key or, if it has less, what it has in whole tokens but not below `least`. */
   take(key: string, tokens: number, least?: number): MaybePromise<Taken | Away>;
 }
