@@ -15,6 +15,16 @@ export interface Caller {
   readonly client?: string | UsageClient | undefined;
 }
 
+/** The user whom the cursors of the option `cursors` and the keys of `idempotency` belong to. */
+export interface UserOptions<Source = ContextSource, Context = unknown> {
+  /**
+   * Returns the id of a user, or null for an anonymous one. It gets the request or, over sockets, the WebSocket, and the
+   * context.
+   * @default the id of the option `caller`
+   */
+  user?: Hook<[source: Source, context: Context], string | null | undefined> | undefined;
+}
+
 /** What the function of the option `caller` gets besides the request. */
 export interface CallerDetails {
   readonly transport: OperationTransport;

@@ -12,7 +12,7 @@ import type {
 } from 'graphql';
 import type { AuthOptions } from './auth.ts';
 import type { CacheControlOptions } from './caching.ts';
-import type { Caller, CallerFunction } from './caller.ts';
+import type { Caller, CallerFunction, UserOptions } from './caller.ts';
 import type {
   ByteSize,
   ConnectRequest,
@@ -148,9 +148,9 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
   onResult?: Hook<[result: ResultDetails<Source, Context, C>], MaybePromise<ResultAdditions>> | undefined;
   /**
    * Adds signed cursors to the results of subscriptions with a history; clients continue after them. A cursor is valid for
-   * its `caller`, or with `share` for its key; without either for all. @default none
+   * its user, or with `share` for its key; without either for all. @default none
    */
-  cursors?: CursorOptions | undefined;
+  cursors?: CursorOptions<Source, Context> | undefined;
   /**
    * Enforces `@authenticated`, `@requiresScopes` and `@policy` of the schema. `true` uses the scopes of the option `caller`.
    * `false` says that something else enforces them, such as a router. Without the option, a schema with these directives is
@@ -168,12 +168,12 @@ export interface GraphQLCoreOptions<Source = ContextSource, Context = unknown, C
    * Limits what each client may have open and start over HTTP, sockets and event streams, and enforces `@rateLimit` of
    * the schema: `true` does only that. `false` says that other code enforces it. @default none
    */
-  clientLimits?: boolean | ClientLimitOptions | undefined;
+  clientLimits?: boolean | ClientLimitOptions<Source, C> | undefined;
   /**
    * Executes a repeated mutation once: a repetition with the same key gets the stored result, on all transports. Needs the
-   * option `caller`. @default off
+   * option `caller`, or its own `user`. @default off
    */
-  idempotency?: boolean | IdempotencyOptions | undefined;
+  idempotency?: boolean | IdempotencyOptions<Source, Context> | undefined;
   /**
    * Whether documents may select `__schema` and `__type`, or a function of the request or WebSocket. With `false`, and
    * unless `NODE_ENV` is `development` or `test`, no message contains "Did you mean …?", which reveals the schema.
@@ -285,7 +285,7 @@ export interface GraphQLOptions<
    * Counts which clients use which fields, arguments, input fields and enum values.
    * @default off
    */
-  usage?: boolean | UsageOptions | undefined;
+  usage?: boolean | UsageOptions<Source, Context> | undefined;
   /** Limits of documents and requests. */
   limits?: GraphQLLimits | undefined;
   /** Uploads by the GraphQL multipart request specification; `false`: 415, and nothing is parsed. @default true */
@@ -453,26 +453,31 @@ export interface CostOptions {
   reportOnly?: boolean | undefined;
 }
 
-/** Options of budgets: each key has a token bucket, which operations take tokens from. */
-export interface BudgetOptions<Source = ContextSource, Context = unknown> {
-  /** The tokens of a full bucket. */
-  limit: number;
-  /** The time in which an empty bucket becomes full again. @default 60000 */
+/** What `budget` and `clientLimits` have in common. `Key` is a function that says who a client is. */
+export interface BucketOptions<Key> {
+  /** The time in which a used-up limit becomes available again. @default 60000 */
   window?: Duration | undefined;
-  /** The meaning of one token: a unit of the operation's cost, or one operation. @default 'cost' */
-  unit?: 'cost' | 'operations' | undefined;
   /**
-   * Returns the key of an operation: a user, an API key, an address. `undefined` means no budget. The context
-   * is the value of the option `context`.
+   * Returns who is counted: a user, a company, an API key. It gets the request or, over sockets, the WebSocket. `undefined`
+   * means no limit.
    * @default the id of the option `caller`; for nobody the client's address: `req.ip`, or that of the socket; the first 64 bits
    * of an IPv6 address
    */
-  key?: Hook<[source: Source, context: Context], MaybePromise<string | undefined>> | undefined;
-  /**
-   * The Redis that keeps the buckets, which all its processes share.
-   * @default none: each process has its own buckets
-   */
+  key?: Key | undefined;
+  /** The Redis that counts for all its processes together. @default none: each process counts for itself */
   redis?: RedisSource | undefined;
+}
+
+/**
+ * Options of budgets: each key has a token bucket, which operations take tokens from. The second argument of `key` is the
+ * context.
+ */
+export interface BudgetOptions<Source = ContextSource, Context = unknown>
+  extends BucketOptions<Hook<[source: Source, context: Context], MaybePromise<string | undefined>>> {
+  /** The tokens of a full bucket. */
+  limit: number;
+  /** The meaning of one token: a unit of the operation's cost, or one operation. @default 'cost' */
+  unit?: 'cost' | 'operations' | undefined;
   /**
    * When Redis is unavailable: `'local'` uses buckets of this process, `'open'` executes every operation, and
    * `'closed'` refuses every operation with 503. @default 'local'
@@ -480,8 +485,13 @@ export interface BudgetOptions<Source = ContextSource, Context = unknown> {
   onUnavailable?: 'local' | 'open' | 'closed' | undefined;
 }
 
-/** Limits of each client. What a client reaches is refused with 429 and the code `RATE_LIMITED`. */
-export interface ClientLimitOptions {
+/**
+ * Limits of each client. What a client reaches is refused with 429 and the code `RATE_LIMITED`. `window` is the time of
+ * `newConnections` and `newOperations`; `redis` counts for them and for `@rateLimit`. The second argument of `key` is the caller, undefined while a
+ * WebSocket is opened; it must not return a promise.
+ */
+export interface ClientLimitOptions<Source = ContextSource, C extends Caller = Caller>
+  extends BucketOptions<Hook<[source: Source, caller: C | null | undefined], string | undefined>> {
   /** WebSockets and event streams that are open at a time, in this process. @default Infinity */
   connections?: number | undefined;
   /** Subscriptions that are active at a time, in this process. @default Infinity */
@@ -490,21 +500,14 @@ export interface ClientLimitOptions {
   newConnections?: number | undefined;
   /** Operations that may be started within `window`, also invalid ones. @default Infinity */
   newOperations?: number | undefined;
-  /** The time in which `newConnections` and `newOperations` become available again. @default 60000 */
-  window?: Duration | undefined;
-  /**
-   * The Redis that counts for `newConnections`, `newOperations` and `@rateLimit`, together for all its processes. Each
-   * process counts for itself while Redis does not reply.
-   * @default none: each process counts for itself
-   */
-  redis?: RedisSource | undefined;
 }
 
 /** A secret of at least 32 bytes. */
 export type CursorKey = string | Uint8Array;
 
 /** Options of cursors, with which clients continue a subscription after the last event that they received. */
-export interface CursorOptions {
+export interface CursorOptions<Source = ContextSource, Context = unknown>
+  extends UserOptions<Source, Context> {
   /**
    * The secret that signs cursors, at least 32 bytes long; equal in all processes. Of a list, the first one
    * signs, and cursors of all are accepted: put a new secret first, and remove the old one after `maxAge`.

@@ -1,12 +1,14 @@
-import type { Duration } from './connect.ts';
+import type { UserOptions } from './caller.ts';
+import type { ContextSource, Duration } from './connect.ts';
 import type { RedisSource } from './redis.ts';
 
 /**
  * Options of idempotent mutations. A client that repeats a mutation with the same key gets the stored result, with the
  * header `Idempotency-Replayed: true`. The key is the argument of `@idempotent(key:)` at a root field, or the header
- * `Idempotency-Key`. Each caller has keys of its own; anonymous requests share theirs.
+ * `Idempotency-Key`. Each user has keys of their own; anonymous ones share theirs.
  */
-export interface IdempotencyOptions {
+export interface IdempotencyOptions<Source = ContextSource, Context = unknown>
+  extends UserOptions<Source, Context> {
   /**
    * The fields of the mutation type that need a key, or true for all of them. Without one they are refused with 400
    * (`IDEMPOTENCY_KEY_REQUIRED`). @default none

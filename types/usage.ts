@@ -1,3 +1,4 @@
+import type { ContextSource, Hook } from './connect.ts';
 import type { RedisSource } from './redis.ts';
 
 /** A client of the API, as it names itself. */
@@ -19,12 +20,18 @@ export interface UsageReport {
   readonly days: Readonly<Record<string, Readonly<Record<string, ClientUsage>>>>;
 }
 
-/** Where the counts of 100 days are kept: either `file` or `redis`. Without them they stay in memory. */
-export interface UsageOptions {
+/** Options of usage. The counts of 100 days are kept in either `file` or `redis`. Without them they stay in memory. */
+export interface UsageOptions<Source = ContextSource, Context = unknown> {
   /** A JSON file. Several processes of one machine may share it. @default none */
   file?: string | URL | undefined;
   /** The Redis that all processes share: a hash per day. @default none */
   redis?: RedisSource | undefined;
+  /**
+   * Returns the client of an operation: a name, or `{ name, version }`. `undefined`: the one that its headers name. It gets the
+   * request or, over sockets, the WebSocket, and the context.
+   * @default the `client` of the option `caller`
+   */
+  client?: Hook<[source: Source, context: Context], string | UsageClient | undefined> | undefined;
 }
 
 /** The usage of the schema of one handler. */

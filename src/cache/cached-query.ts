@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { OperationDefinitionNode } from 'graphql';
 import type { CachePolicy } from '../../types/caching.ts';
 import type { MaybePromise } from '../../types/connect.ts';
+import { keyFrom } from '../core/caller.ts';
 import type { ExtensionParts } from '../core/extension.ts';
 import type {
   ErrorOrigin,
@@ -13,9 +14,8 @@ import type { Coding } from '../http/codings.ts';
 import type { Exchange, ResultCaching } from '../http/exchange.ts';
 import { GRAPHQL_TYPE } from '../http/negotiation.ts';
 import { isAborted } from '../http/reply.ts';
-import { assertSync, wrongReturnValue } from '../options/rules.ts';
 import { CACHE_OPTIONS } from '../options/scopes.ts';
-import { getOrCreate, isString } from '../options/values.ts';
+import { getOrCreate } from '../options/values.ts';
 import { hasCredentials, hasUser } from './credentials.ts';
 import { createSchemaId, createTargetKey, declaredVariants, KeyPlan } from './key.ts';
 import type { ResponseCacheSettings } from './options.ts';
@@ -68,12 +68,14 @@ export class CachedQueries {
    * results that the schema declares public are those of all callers.
    */
   #userOf({ call, policy, exchange }: Query): string | undefined {
-    const { caller } = call;
-    const { settings } = this.#services;
-    if (settings.key !== undefined || caller === undefined)
-      return userOf(settings, exchange, call.contextValue);
-    const isPublic = policy.of(call.variableValues).scope === 'PUBLIC';
-    exchange.userKey = isPublic ? '' : (caller?.id ?? null);
+    const { caller, contextValue, variableValues } = call;
+    const { key } = this.#services.settings;
+    const { req, res } = exchange;
+    if (key === undefined && caller === undefined) return hasCredentials(req, res) ? undefined : '';
+    const isPublic = key === undefined && policy.of(variableValues).scope === 'PUBLIC';
+    const user =
+      key === undefined ? caller?.id : keyFrom(CACHE_OPTIONS, 'key', key(req, contextValue), 'null');
+    exchange.userKey = isPublic ? '' : (user ?? null);
     return exchange.userKey ?? undefined;
   }
 
@@ -104,24 +106,10 @@ export class CachedQueries {
       target: this.#targetOf(exchange.req) + variants,
       headers: exchange.req.headers,
     });
-    return key === undefined ? undefined : { key, plan, vary };
+    // Not that of the exchange: other operations of a batch have other users.
+    const isPrivate = this.#services.settings.key !== undefined || (call.caller !== undefined && user !== '');
+    return key === undefined ? undefined : { key, plan, vary, isPrivate };
   }
-}
-
-/** The part of the key that separates users; undefined if the request must not use the cache. */
-function userOf(
-  { key }: ResponseCacheSettings,
-  exchange: Exchange,
-  contextValue: unknown,
-): string | undefined {
-  const { req, res } = exchange;
-  if (key === undefined) return hasCredentials(req, res) ? undefined : '';
-  const user = assertSync(key(req, contextValue), CACHE_OPTIONS, 'key') ?? null;
-  if (user !== null && !isString(user)) {
-    throw wrongReturnValue(CACHE_OPTIONS, 'key', user, 'a string, or null');
-  }
-  exchange.userKey = user;
-  return user ?? undefined;
 }
 
 /** The response headers that limit who may get the result. A stored result is sent without those of resolvers. */
@@ -147,6 +135,8 @@ interface CachePlace {
   readonly plan: KeyPlan;
   /** The request headers whose values are part of the key. */
   readonly vary: readonly string[];
+  /** Whether the key identifies the user, so that private results may be stored. */
+  readonly isPrivate: boolean;
 }
 
 /** A query of an HTTP request, with the function that executes it. */
@@ -163,6 +153,7 @@ export class CacheableQuery implements CachePlace {
   readonly key: string;
   readonly plan: KeyPlan;
   readonly vary: readonly string[];
+  readonly isPrivate: boolean;
   readonly #services: QueryServices;
   readonly #exchange: Exchange;
   readonly #query: Query;
@@ -170,20 +161,15 @@ export class CacheableQuery implements CachePlace {
   /** The limiting headers before the execution, in which resolvers may change them. */
   #headers: string | undefined;
 
-  constructor(services: QueryServices, { key, plan, vary }: CachePlace, query: Query) {
+  constructor(services: QueryServices, { key, plan, vary, isPrivate }: CachePlace, query: Query) {
     this.key = key;
     this.plan = plan;
     this.vary = vary;
+    this.isPrivate = isPrivate;
     this.#services = services;
     this.#exchange = query.exchange;
     this.#query = query;
     this.#caching = query.call.caching;
-  }
-
-  /** Whether the key identifies the user, so that private results may be stored. */
-  get isPrivate(): boolean {
-    if (this.#services.settings.key !== undefined) return true;
-    return this.#query.call.caller !== undefined && this.#exchange.userKey !== '';
   }
 
   /** Whether the key separates all users; known after the execution, in which a resolver may set a cookie. */

@@ -9,7 +9,7 @@ import {
   optionalFunction,
   optionError,
   type Rules,
-  resolveOptions,
+  resolveSwitch,
   rule,
   seconds,
   type WithDefaults,
@@ -46,13 +46,11 @@ const usedStores = new WeakSet<CacheStore>();
 
 /** Resolves the option `responseCache`; undefined if it is off. */
 export function resolveResponseCache(given: unknown): ResponseCacheSettings | undefined {
-  if (given === undefined || given === false) return undefined;
-  const options = given === true ? {} : given;
-  const settings = resolveOptions<ResponseCacheSettings>(CACHE_OPTIONS, options, RULES);
-  const { store } = settings;
+  const settings = resolveSwitch<ResponseCacheSettings>(CACHE_OPTIONS, given, RULES);
+  const store = settings?.store;
   if (store === undefined) return settings;
   for (const name of ['maxBytes', 'pubsub']) {
-    if ((options as Readonly<Record<string, unknown>>)[name] !== undefined) {
+    if ((given as Readonly<Record<string, unknown>>)[name] !== undefined) {
       throw optionError(
         CACHE_OPTIONS,
         `the option "responseCache.${name}" is for the memory of the process; remove it, or remove "responseCache.store"`,
@@ -88,6 +86,5 @@ const rules: Rules<CachingSettings> = {
 
 /** Resolves the option `httpCache`; undefined if it is off. */
 export function resolveCacheControl(given: unknown): CachingSettings | undefined {
-  if (given === undefined || given === false) return undefined;
-  return resolveOptions(CACHING_OPTIONS, given === true ? {} : given, rules);
+  return resolveSwitch(CACHING_OPTIONS, given, rules);
 }

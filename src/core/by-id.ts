@@ -5,7 +5,6 @@ import type { ErrorDetails, MaybePromise } from '../../types/connect.ts';
 import type { FindDocument } from '../../types/graphql.ts';
 import { type PreparedOperation, type RequestError, withNativePromise } from '../execution/types.ts';
 import {
-  assertSync,
   bytes,
   formatValue,
   isEither,
@@ -14,10 +13,12 @@ import {
   optionError,
   type Rules,
   resolveOptions,
+  resolveSwitch,
   rule,
+  valueFor,
   wrongReturnValue,
 } from '../options/rules.ts';
-import { DOCUMENT_OPTIONS } from '../options/scopes.ts';
+import { DOCUMENT_OPTIONS, PERSISTED_QUERY_OPTIONS } from '../options/scopes.ts';
 import { isBoolean, isFunction, isObject, isString, settle } from '../options/values.ts';
 import {
   type DocumentReference,
@@ -33,7 +34,7 @@ import {
   hashQuery,
   type PersistedQueries,
   type PersistedQuerySettings,
-  resolvePersisted,
+  persistedRules,
 } from './persisted.ts';
 import {
   createTrustedList,
@@ -82,12 +83,10 @@ export function createCoreDocuments(parts: CoreParts): {
   });
   const list = from?.kind === 'list' ? createTrustedList(from, parts) : undefined;
   const find = from?.kind === 'function' ? prepareFound(from.find, prepare) : undefined;
-  const trusted: PrepareTrusted | undefined =
-    list && ((id, schema, params, source) => list.prepare(id, schema, params, source));
   return {
     prepare: createPrepareById(settings, {
       prepare,
-      trusted: trusted ?? find,
+      trusted: list ? (id, schema, params, source) => list.prepare(id, schema, params, source) : find,
       persisted: apq === undefined ? undefined : createPersisted(apq, prepare, persistedBytes, parts),
       untrusted: new UntrustedReports(parts.report),
     }),
@@ -132,11 +131,7 @@ function createPrepareById(
   { only }: Pick<DocumentSettings, 'only'>,
   { prepare, trusted, persisted, untrusted }: DocumentKinds,
 ): Prepare {
-  const onlyFor =
-    typeof only === 'function'
-      ? (source: unknown) => assertSync(only(source), DOCUMENT_OPTIONS, 'only')
-      : () => only;
-
+  const onlyFor = valueFor(DOCUMENT_OPTIONS, 'only', only);
   const unknown = trusted === undefined && persisted === undefined ? notSupported : notFound;
 
   const prepareOther: Prepare = (schema, params, source) => {
@@ -239,11 +234,9 @@ interface DocumentSettings {
   readonly cacheBytes: number;
 }
 
-interface Given {
+interface Given extends Pick<DocumentSettings, 'only' | 'cacheBytes'> {
   readonly from: unknown;
-  readonly only: DocumentSettings['only'];
   readonly apq: unknown;
-  readonly cacheBytes: number;
 }
 
 const rules: Rules<Given> = {
@@ -279,7 +272,7 @@ function resolveDocuments(given: unknown): DocumentSettings {
     from: from === undefined ? undefined : sourceOf(from),
     cacheBytes,
     only,
-    apq: apq === false ? undefined : resolvePersisted(apq === true ? {} : apq),
+    apq: resolveSwitch(PERSISTED_QUERY_OPTIONS, apq, persistedRules),
   };
 }
 

@@ -105,9 +105,10 @@ export abstract class Call implements OperationCall {
     return undefined;
   }
 
-  createContext(): MaybePromise<unknown> {
-    const { transport, params: operation, caller } = this;
-    return this.core.contextFor(this.source, { transport, operation, caller });
+  createContext(caller: Caller | null | undefined = this.caller): MaybePromise<unknown> {
+    const { transport, params: operation } = this;
+    const response = this.exchange?.res;
+    return this.core.contextFor(this.source, { transport, operation, caller, response });
   }
 
   /** Hands the operation over to another call: that of the stream in which its results are sent. False if this one goes on. */

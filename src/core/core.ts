@@ -256,12 +256,13 @@ function createRootValue(rootValue: unknown): GraphQLCore['rootValueFor'] {
 
 /** Whether a function of the options gets the request or WebSocket. */
 function readsSource(
-  { caller, documents, introspection, rootValue }: CoreSettings,
+  { caller, cursors, documents, introspection, rootValue }: CoreSettings,
   extensions: readonly Extension[],
 ): boolean {
   const { only } = (documents ?? {}) as { readonly only?: unknown };
+  const { user } = (cursors ?? {}) as { readonly user?: unknown };
   return (
-    [caller, rootValue, introspection, only].some((each) => typeof each === 'function') ||
+    [caller, rootValue, introspection, only, user].some((each) => typeof each === 'function') ||
     extensions.some((each) => each.readsSource === true)
   );
 }

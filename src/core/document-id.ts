@@ -72,17 +72,15 @@ function persistedQueryError(message: string, code: string): RequestError {
   return { kind: 'error', errors: [new GraphQLError(message, { extensions })], status: 200 };
 }
 
-/** The response to a hash whose query was not registered. */
-const persistedQueryNotFound = (): RequestError =>
-  persistedQueryError('PersistedQueryNotFound', 'PERSISTED_QUERY_NOT_FOUND');
-
 /** The response to a hash if the server has no documents by id. */
 export const persistedQueryNotSupported = (): RequestError =>
   persistedQueryError('PersistedQueryNotSupported', 'PERSISTED_QUERY_NOT_SUPPORTED');
 
 /** The response to a request without a text whose id is unknown, in the protocol of the request. */
 export const notFound = (document: DocumentReference | undefined): RequestError =>
-  document?.isPersistedQuery === true ? persistedQueryNotFound() : documentNotFound();
+  document?.isPersistedQuery === true
+    ? persistedQueryError('PersistedQueryNotFound', 'PERSISTED_QUERY_NOT_FOUND')
+    : documentNotFound();
 
 /** Like `notFound`, for a server without documents by id. */
 export const notSupported = (document: DocumentReference | undefined): RequestError =>

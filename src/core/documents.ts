@@ -17,7 +17,7 @@ import type {
   ValidatedOperation,
 } from '../execution/types.ts';
 import { executingSchema } from '../execution/visible-part.ts';
-import { assertSync, byOption } from '../options/rules.ts';
+import { byOption, valueFor } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { getOrCreate } from '../options/values.ts';
 import { createOperationFactory } from './engines.ts';
@@ -321,7 +321,7 @@ export function createOperationSelector(
   { introspection }: Pick<CoreSettings, 'introspection'>,
   createOperation: (operation: ValidatedOperation) => PreparedOperation,
 ): OperationSelector {
-  const allowsIntrospection = introspectionCheck(introspection);
+  const allowsIntrospection = valueFor(GRAPHQL_OPTIONS, 'introspection', introspection);
 
   const prepare: OperationSelector['prepare'] = (schema, entry, operationName) => {
     let prepared = entry.operations.get(operationName);
@@ -372,9 +372,4 @@ function noRootType(operation: OperationDefinitionNode): RequestError {
     extensions: { code: 'GRAPHQL_VALIDATION_FAILED' },
   });
   return { kind: 'error', errors: [error], status: 400 };
-}
-
-function introspectionCheck(option: CoreSettings['introspection']): (source: unknown) => boolean {
-  if (typeof option !== 'function') return () => option;
-  return (source) => assertSync(option(source), GRAPHQL_OPTIONS, 'introspection');
 }

@@ -12,7 +12,6 @@ import type {
   Engine,
   EngineSettings,
   ExecuteOperation,
-  IncrementalEngine,
   IncrementalFormat,
   MemoryAccount,
   PreparedOperation,
@@ -88,7 +87,7 @@ function createIncremental({ incremental, engine }: Settings, settings: EngineSe
     return (_, execute) => ({ execute, incremental: undefined });
   }
   const given = typeof incremental === 'string' ? incremental : undefined;
-  const execution = selectIncrementalEngine(engine);
+  const execution = engine === 'compiled' ? compiledIncrementallyOnSecondUse : executeIncrementally;
   return (operation, execute, account) => {
     const { schema, document } = operation;
     const directives = declaresIncremental(schema) ? incrementalDirectives(document) : NONE;
@@ -120,7 +119,3 @@ export function selectEngine(engine: CoreSettings['engine']): Engine {
 /** Returns the engine for documents that are prepared in advance: it compiles them immediately. */
 export const selectEngineInAdvance = (engine: CoreSettings['engine']): Engine =>
   engine === 'compiled' ? compiled : selectEngine(engine);
-
-/** Returns the engine for operations with deferred parts. */
-const selectIncrementalEngine = (engine: CoreSettings['engine']): IncrementalEngine =>
-  engine === 'compiled' ? compiledIncrementallyOnSecondUse : executeIncrementally;

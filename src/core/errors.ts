@@ -11,7 +11,7 @@ import {
 } from '../execution/graphql-error.ts';
 import type { EngineSettings, ErrorOrigin, RequestError } from '../execution/types.ts';
 import { HttpError } from '../http/reply.ts';
-import { assertSync, formatValue, optionError } from '../options/rules.ts';
+import { assertSync, wrongReturnValue } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import type { CoreSettings } from './options.ts';
 
@@ -211,8 +211,5 @@ function clip(message: unknown): string {
 function assertFormatted(formatted: GraphQLFormattedError): GraphQLFormattedError {
   assertSync(formatted, GRAPHQL_OPTIONS, 'formatError');
   if (typeof formatted === 'object' && formatted !== null) return formatted;
-  throw optionError(
-    GRAPHQL_OPTIONS,
-    `option "formatError" returned ${formatValue(formatted)}; accepted: an object`,
-  );
+  throw wrongReturnValue(GRAPHQL_OPTIONS, 'formatError', formatted, 'an object');
 }

@@ -61,12 +61,19 @@ export interface Extension {
   readonly handler?: Partial<Pick<GraphQLHandler, keyof GraphQLHandler>>;
 }
 
-/** The limits of each client: of a caller or, if nobody has signed in, of an address. */
+/** The limits of each client: of a caller, of an address if nobody has signed in, or of a key of the application. */
 export interface ClientGate {
   /** Counts an operation, before it is prepared. Returns why it must not run. */
   operation(source: unknown, caller: Caller | null | undefined): MaybePromise<RequestError | undefined>;
-  /** Counts a WebSocket: its handshake and, for a caller, its `connection_init`. Returns why it must not be opened. */
-  connect(source: unknown, caller: Caller | null | undefined): MaybePromise<HttpError | undefined>;
+  /**
+   * Counts a WebSocket: its handshake and, for another client than that of its place, its `connection_init`. Returns why it
+   * must not be opened.
+   */
+  connect(
+    source: unknown,
+    caller: Caller | null | undefined,
+    held?: ClientPlaces,
+  ): MaybePromise<HttpError | undefined>;
   /** Takes places of a client until `release`. @throws HttpError 429 if it has none. */
   hold(source: unknown, caller: Caller | null | undefined, ...kinds: readonly PlaceKind[]): ClientPlaces;
   release(places: ClientPlaces, ...kinds: readonly PlaceKind[]): void;
@@ -138,8 +145,8 @@ export function createHooks(
 ): (operation: PreparedOperation, account: MemoryAccount) => PreparedOperation {
   return (operation, account) => {
     const all = extensions.flatMap(({ prepare }) => prepare?.(operation, { settings, account }) ?? []);
-    const admit = all.flatMap((hooks) => hooks.admit ?? []).reduceRight(admitFirst, PASS);
-    const event = all.flatMap((hooks) => hooks.event ?? []).reduceRight(eventFirst, PASS);
+    const admit = all.flatMap((hooks) => hooks.admit ?? []).reduceRight(firstRefusal, PASS);
+    const event = all.flatMap((hooks) => hooks.event ?? []).reduceRight(firstRefusal, PASS);
     const around = all.flatMap((hooks) => hooks.around ?? []).reduceRight(outside, DIRECT);
     const execute = all
       .flatMap((hooks) => hooks.execute ?? [])
@@ -181,13 +188,10 @@ export function foldGuards(extensions: readonly Extension[]): Guards | undefined
 const PASS = (): undefined => undefined;
 const DIRECT: Hook<'around'> = (_call, _prepared, next) => next();
 
-const admitFirst = (next: Hook<'admit'>, first: Hook<'admit'>): Hook<'admit'> =>
-  next === PASS ? first : (call) => settle(first(call), (refusal) => refusal ?? next(call));
+type Check<Args extends readonly unknown[]> = (...args: Args) => MaybePromise<RequestError | undefined>;
 
-const eventFirst = (next: Hook<'event'>, first: Hook<'event'>): Hook<'event'> =>
-  next === PASS
-    ? first
-    : (inputs, source) => settle(first(inputs, source), (refusal) => refusal ?? next(inputs, source));
+const firstRefusal = <Args extends readonly unknown[]>(next: Check<Args>, first: Check<Args>): Check<Args> =>
+  next === PASS ? first : (...args) => settle(first(...args), (refusal) => refusal ?? next(...args));
 
 const outside = (inner: Hook<'around'>, outer: Hook<'around'>): Hook<'around'> =>
   inner === DIRECT

@@ -4,8 +4,7 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import type { PreparedOperation, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
-import { type Rules, resolveOptions } from '../options/rules.ts';
-import { PERSISTED_QUERY_OPTIONS } from '../options/scopes.ts';
+import type { Rules } from '../options/rules.ts';
 import { isString, settle } from '../options/values.ts';
 import { BoundedStore } from '../redis/bounded.ts';
 import { type RedisCommands, redisRule } from '../redis/clients.ts';
@@ -19,13 +18,9 @@ export interface PersistedQuerySettings {
   readonly redis: RedisSource | undefined;
 }
 
-const apqRules: Rules<PersistedQuerySettings> = {
+export const persistedRules: Rules<PersistedQuerySettings> = {
   redis: redisRule,
 };
-
-/** @throws TypeError (code `ERR_OPTION`). */
-export const resolvePersisted = (given: unknown): PersistedQuerySettings =>
-  resolveOptions(PERSISTED_QUERY_OPTIONS, given, apqRules);
 
 /** Creates the automatic persisted queries of one core, whose texts have `bytes` of memory. */
 export function createPersisted(
@@ -100,8 +95,10 @@ export class PersistedQueries {
     if (query.length > this.#maxCharacters) return this.#prepare(schema, params, source);
     if (known !== query && hashQuery(query) !== hash) return hashMismatch();
     // A query that this process knows is stored again: the store may have lost it.
-    const prepared = this.#prepareAndKeep(schema, params, source, { hash, text: query });
-    return settle(prepared, (settled) => this.#share(settled, hash));
+    return settle(this.#prepareAndKeep(schema, params, source, { hash, text: query }), (prepared) => {
+      if (prepared.kind !== 'error') this.#store?.set(hash, prepared.source);
+      return prepared;
+    });
   }
 
   #prepareAndKeep(
@@ -110,21 +107,12 @@ export class PersistedQueries {
     source: unknown,
     { hash, text }: { readonly hash: string; readonly text: string },
   ): MaybePromise<Prepared> {
-    const prepared = this.#prepare(schema, params, source, text);
-    return settle(prepared, (settled) => this.#keep(schema, settled, hash));
-  }
-
-  #keep(schema: GraphQLSchema, prepared: Prepared, hash: string): Prepared {
-    if (prepared.kind === 'error') return prepared;
-    // The same string as in the document cache, so there is no second copy of the text.
-    const { source } = prepared;
-    this.#texts.set(schema, hash, source, ENTRY_BYTES + source.length * 2);
-    return prepared;
-  }
-
-  #share(prepared: Prepared, hash: string): Prepared {
-    if (prepared.kind !== 'error') this.#store?.set(hash, prepared.source);
-    return prepared;
+    return settle(this.#prepare(schema, params, source, text), (prepared) => {
+      if (prepared.kind === 'error') return prepared;
+      // The same string as in the document cache, so there is no second copy of the text.
+      this.#texts.set(schema, hash, prepared.source, ENTRY_BYTES + text.length * 2);
+      return prepared;
+    });
   }
 }
 

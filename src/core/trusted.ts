@@ -156,14 +156,8 @@ class TrustedList {
   }
 
   /** Validates and prepares the documents for another schema. */
-  async warm(schema: GraphQLSchema): Promise<void> {
-    const unfit: UnfitDocument[] = [];
-    const list = this.#current;
-    for (const id of list.texts.keys()) {
-      await yieldToEventLoop();
-      this.#load(list, schema, id, unfit);
-    }
-    this.#reportUnfit(unfit);
+  warm(schema: GraphQLSchema): Promise<void> {
+    return this.#loadInTurns(this.#current, schema);
   }
 
   /** Uses the documents of another schema. */
@@ -193,15 +187,8 @@ class TrustedList {
   async replace(texts: TrustedTexts): Promise<void> {
     if (isEqual(texts, this.#current.texts)) return;
     const next = new PreparedList(texts);
-    const unfit: UnfitDocument[] = [];
-    if (this.#schema !== undefined) {
-      for (const id of texts.keys()) {
-        await yieldToEventLoop();
-        this.#load(next, this.#schema, id, unfit);
-      }
-    }
+    if (this.#schema !== undefined) await this.#loadInTurns(next, this.#schema);
     this.#current = next;
-    this.#reportUnfit(unfit);
     for (const listener of this.#listeners) listener();
   }
 
@@ -231,6 +218,15 @@ class TrustedList {
     if (texts.has(id)) return id;
     const bare = id.startsWith(PREFIX) ? id.slice(PREFIX.length) : undefined;
     return bare !== undefined && texts.has(bare) ? bare : undefined;
+  }
+
+  async #loadInTurns(list: PreparedList, schema: GraphQLSchema): Promise<void> {
+    const unfit: UnfitDocument[] = [];
+    for (const id of list.texts.keys()) {
+      await yieldToEventLoop();
+      this.#load(list, schema, id, unfit);
+    }
+    this.#reportUnfit(unfit);
   }
 
   #load(

@@ -1,44 +1,35 @@
 import { GraphQLError } from 'graphql';
-import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { RedisSource } from '../../types/redis.ts';
+import { keyFrom } from '../core/caller.ts';
 import { refuse } from '../execution/graphql-error.ts';
-import { type RequestError, withNativePromise } from '../execution/types.ts';
+import { type OperationCall, type RequestError, withNativePromise } from '../execution/types.ts';
 import { clientKey } from '../http/address.ts';
 import type { Headers } from '../http/reply.ts';
-import {
-  duration,
-  oneOf,
-  optionalFunction,
-  positive,
-  type Rules,
-  resolveOptions,
-  wrongOption,
-  wrongReturnValue,
-} from '../options/rules.ts';
+import { oneOf, positive, type Rules, resolveOptions, wrongOption } from '../options/rules.ts';
 import { BUDGET_OPTIONS } from '../options/scopes.ts';
-import { isString, settle } from '../options/values.ts';
-import { createBuckets, secondsUntil, type Taken } from '../rate-limit/buckets.ts';
+import { settle } from '../options/values.ts';
+import {
+  type BucketSettings,
+  bucketRules,
+  createBuckets,
+  secondsUntil,
+  type Taken,
+} from '../rate-limit/buckets.ts';
 import { refuseOperation, tooMany } from '../rate-limit/refusal.ts';
-import { redisRule } from '../redis/clients.ts';
 
 /** The option `budget` after checks, with defaults filled in. */
-interface BudgetSettings {
+interface BudgetSettings
+  extends BucketSettings<(source: unknown, context: unknown) => MaybePromise<unknown>> {
   readonly limit: number;
-  readonly window: number;
   readonly unit: 'cost' | 'operations';
-  readonly key: ((source: unknown, context: unknown) => MaybePromise<unknown>) | undefined;
-  readonly redis: RedisSource | undefined;
   readonly onUnavailable: 'local' | 'open' | 'closed';
 }
 
 const rules: Rules<BudgetSettings> = {
   // The option is required: its default is refused.
   limit: positive(0, 'tokens'),
-  window: duration(60_000),
+  ...bucketRules,
   unit: oneOf('cost', 'operations'),
-  key: optionalFunction(),
-  redis: redisRule,
   onUnavailable: oneOf('local', 'open', 'closed'),
 };
 
@@ -53,26 +44,16 @@ export function resolveBudget(given: unknown): BudgetSettings {
   return settings;
 }
 
-/** The headers of a response whose operation is within the budget. */
-interface WithinBudget {
-  readonly kind: 'within';
-  readonly headers: Headers | undefined;
-}
-
-/** Takes the tokens of an operation from the bucket of its key. */
-type BudgetCheck = (
-  source: unknown,
-  context: unknown,
-  cost: number,
-  caller?: Caller | null,
-) => MaybePromise<RequestError | WithinBudget>;
-
 const WARNING = { owner: 'graphqlHTTP: budget', type: 'BudgetWarning', code: 'ESPALIER_BUDGET' };
 
-const UNLIMITED: WithinBudget = { kind: 'within', headers: undefined };
+/** Takes the tokens of an operation from the bucket of its key. Returns why it must not run. */
+type Budget = (
+  call: Pick<OperationCall, 'source' | 'contextValue' | 'caller' | 'setHeader'>,
+  cost: number,
+) => MaybePromise<RequestError | undefined>;
 
-export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
-  const { limit, unit, key: keyOf, redis, onUnavailable } = settings;
+export function createBudget(settings: BudgetSettings): Budget {
+  const { limit, window, unit, key: keyOf, redis, onUnavailable } = settings;
   const buckets = createBuckets<'open' | 'closed'>({
     redis,
     prefix: 'espalier:budget:',
@@ -80,21 +61,27 @@ export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
     away: (local) => (onUnavailable === 'local' ? local() : onUnavailable),
   })(settings);
 
-  function take(key: unknown, cost: number): MaybePromise<RequestError | WithinBudget> {
-    if (key === undefined) return UNLIMITED;
-    if (!isString(key))
-      throw wrongReturnValue(BUDGET_OPTIONS, 'key', key, 'a string, or undefined for no budget');
-    const tokens = unit === 'cost' ? cost : 1;
-    if (tokens > limit) return tooExpensive(tokens, limit);
-    return settle(buckets.take(key, tokens), (taken) => {
-      if (taken === 'open') return UNLIMITED;
-      return taken === 'closed' ? UNAVAILABLE : toResult(taken, tokens, settings);
+  return (call, cost) => {
+    const { source, contextValue, caller } = call;
+    const returned =
+      keyOf === undefined ? clientKey(source, caller) : withNativePromise(keyOf(source, contextValue));
+    return settle(returned, (given) => {
+      const key = keyFrom(BUDGET_OPTIONS, 'key', given, 'undefined');
+      if (key === undefined) return undefined;
+      const tokens = unit === 'cost' ? cost : 1;
+      if (tokens > limit) return tooExpensive(tokens, limit);
+      return settle(buckets.take(key, tokens), (taken) => {
+        if (taken === 'open') return undefined;
+        if (taken === 'closed') return UNAVAILABLE;
+        const headers = rateLimitHeaders(taken, settings);
+        if (!taken.allowed) {
+          const reason = `The budget of ${limit} per ${window / 1000} s is used up`;
+          return refuseOperation(tooMany(reason, secondsUntil(tokens, taken, settings), headers));
+        }
+        for (const [name, value] of Object.entries(headers)) call.setHeader?.(name, value);
+        return undefined;
+      });
     });
-  }
-
-  return (source, context, cost, caller) => {
-    if (keyOf === undefined) return take(clientKey(source, caller), cost);
-    return settle(withNativePromise(keyOf(source, context)), (key) => take(key, cost));
   };
 }
 
@@ -107,14 +94,6 @@ const UNAVAILABLE: RequestError = {
   ],
   status: 503,
 };
-
-function toResult(taken: Taken, tokens: number, settings: BudgetSettings): RequestError | WithinBudget {
-  const { limit, window } = settings;
-  const headers = rateLimitHeaders(taken, settings);
-  if (taken.allowed) return { kind: 'within', headers };
-  const reason = `The budget of ${limit} per ${window / 1000} s is used up`;
-  return refuseOperation(tooMany(reason, secondsUntil(tokens, taken, settings), headers));
-}
 
 /** draft-ietf-httpapi-ratelimit-headers-10, §3 and §4. */
 function rateLimitHeaders({ left }: Taken, { limit, window, unit }: BudgetSettings): Headers {

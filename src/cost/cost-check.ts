@@ -12,11 +12,10 @@ import type {
   ValidatedOperation,
 } from '../execution/types.ts';
 import type { Headers } from '../http/reply.ts';
-import { flag, positive, type Rules, resolveOptions } from '../options/rules.ts';
+import { flag, positive, type Rules, resolveSwitch } from '../options/rules.ts';
 import { COST_OPTIONS } from '../options/scopes.ts';
-import { settle } from '../options/values.ts';
 import { assertCostAnnotations } from './annotations.ts';
-import { createBudgetCheck, resolveBudget } from './budget.ts';
+import { createBudget, resolveBudget } from './budget.ts';
 import { compileCost, evaluate, type VariableValues } from './operation-cost.ts';
 
 /** The option `cost` after checks, with defaults filled in. */
@@ -41,9 +40,10 @@ export function createCost(
 ): Extension {
   const budget = given.budget === undefined ? undefined : resolveBudget(given.budget);
   // A budget of costs needs the cost of operations also without a limit for each.
-  const settings = resolveCost(given.cost ?? (budget?.unit === 'cost' ? { reportOnly: true } : undefined));
+  const cost = given.cost ?? (budget?.unit === 'cost' ? { reportOnly: true } : undefined);
+  const settings = resolveSwitch(COST_OPTIONS, cost, rules);
   const check = settings && new CostCheck(settings, given.cost !== undefined);
-  const take = budget && createBudgetCheck(budget);
+  const take = budget && createBudget(budget);
   if (check === undefined && take === undefined)
     return (given.cost ?? given.budget) ? {} : { noteUnenforced: createUnenforcedNote(scope, unenforced) };
   return {
@@ -55,12 +55,7 @@ export function createCost(
         admit(call) {
           const priced = price === undefined ? UNPRICED : check?.admit(call, prepared, price);
           if (priced?.kind === 'error') return priced;
-          const taken = take?.(call.source, call.contextValue, priced?.cost ?? UNPRICED.cost, call.caller);
-          return settle(taken, (within) => {
-            if (within?.kind === 'error') return within;
-            for (const [name, value] of Object.entries(within?.headers ?? {})) call.setHeader?.(name, value);
-            return undefined;
-          });
+          return take?.(call, priced?.cost ?? UNPRICED.cost);
         },
       };
     },
@@ -75,12 +70,6 @@ const unenforced = (schema: GraphQLSchema) => {
         problem: `the schema has ${weight}, but neither option "cost" nor "budget" is set, so no cost is limited`,
       };
 };
-
-/** Checks the option `cost`. Undefined if it is off. */
-function resolveCost(given: unknown): CostSettings | undefined {
-  if (given === undefined || given === false) return undefined;
-  return resolveOptions(COST_OPTIONS, given === true ? {} : given, rules);
-}
 
 /** Returns the cost of an operation for the values of its variables, or throws a GraphQLError. */
 type Price = (variables: VariableValues) => number;

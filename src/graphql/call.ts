@@ -98,16 +98,6 @@ export class HttpCall extends Call implements ErrorOrigin {
     return exchange.caller.found;
   }
 
-  override createContext(): MaybePromise<unknown> {
-    const { caller, params: operation } = this;
-    return this.core.contextFor(this.request, {
-      transport: this.transport,
-      operation,
-      caller,
-      response: this.exchange.res,
-    });
-  }
-
   override accept(prepared: PreparedOperation): undefined {
     const { exchange } = this;
     const { csrf, streaming, limits } = this.#services;

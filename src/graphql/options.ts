@@ -119,7 +119,7 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
   return {
     ...settings,
     maxVariables: Math.round(Math.max(1, settings.limits.bodyBytes / MIB) * MAX_VARIABLES),
-    cursorSettings: resolveCursors(GRAPHQL_OPTIONS, settings.cursors),
+    cursorSettings: resolveCursors(settings.cursors),
     compression: settings.compress ? new Compression(settings.compress) : undefined,
     hasFunctions: hasFunctions(options),
   };

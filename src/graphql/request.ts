@@ -268,7 +268,7 @@ function parseTarget(url: string, isById: boolean) {
     ? readReference((name) => raw[name as keyof RawParams], extensions.value)
     : undefined;
   return {
-    query: isById ? (raw.query ?? '') : requireQuery(raw.query, extensions.value),
+    query: readQuery(raw.query, isById, extensions.value),
     document,
     operationName: raw.operationName,
     variables: new JsonParameter('variables', raw.variables),
@@ -361,9 +361,9 @@ function paramsFromObject(body: unknown, { documents }: Pick<HttpSettings, 'docu
   const isById = documents !== undefined;
   const document = isById ? readReference(member, extensions) : undefined;
   return {
-    query: isById ? optionalQuery(member('query')) : requireQuery(member('query'), extensions),
+    query: readQuery(member('query'), isById, extensions),
     document,
-    operationName: optionalString(member('operationName')),
+    operationName: optionalString('operationName', member('operationName')),
     variables: optionalObject('variables', member('variables')),
     extensions,
   };
@@ -392,26 +392,17 @@ function decode(text: string): string {
   }
 }
 
-/** Returns the text of a document; `''` for a request with a hash of Apollo's protocol instead. */
-function requireQuery(query: unknown, extensions: Record<string, unknown> | undefined): string {
-  if (typeof query === 'string' && query !== '') return query;
-  if (extensions?.['persistedQuery'] !== undefined) return '';
-  throw isMissing(query) ? missingQuery() : badRequest('The parameter "query" must be a string');
+/** Returns the text of a document; `''` if the request names it by its id, or by a hash of Apollo's protocol. */
+function readQuery(given: unknown, isById: boolean, extensions: Record<string, unknown> | undefined): string {
+  const query = optionalString('query', given) ?? '';
+  if (query !== '' || isById || extensions?.['persistedQuery'] !== undefined) return query;
+  throw missingQuery();
 }
 
-/** Returns the text of a document that a request may also name by its id; `''` if there is none. */
-function optionalQuery(query: unknown): string {
-  if (typeof query === 'string') return query;
-  if (isMissing(query)) return '';
-  throw badRequest('The parameter "query" must be a string');
-}
-
-const isMissing = (query: unknown): boolean => query === undefined || query === null || query === '';
-
-function optionalString(value: unknown): string | undefined {
+function optionalString(name: string, value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') return undefined;
   if (typeof value === 'string') return value;
-  throw badRequest('The parameter "operationName" must be a string');
+  throw badRequest(`The parameter "${name}" must be a string`);
 }
 
 function optionalObject(name: string, value: unknown): Record<string, unknown> | undefined {

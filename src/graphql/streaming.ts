@@ -63,16 +63,11 @@ export class Streaming {
   }
 
   /** Begins the response of a subscription. */
-  run({ exchange, params, contextValue, caller, observed }: HttpCall, prepared: PreparedOperation): void {
-    const streams = this.#streams as EventStreams;
-    streams.run(exchange, this.#formatOf(exchange), {
-      params,
-      prepared,
-      context: contextValue,
-      caller,
-      observed,
-      createEncoding: () => this.#compression?.encodingFor(exchange),
-    });
+  run(call: HttpCall, prepared: PreparedOperation): void {
+    const { exchange } = call;
+    const createEncoding = () => this.#compression?.encodingFor(exchange);
+    const format = this.#formatOf(exchange);
+    this.#streams?.run(call, prepared, exchange, { format, createEncoding });
   }
 
   /** Returns the format of the payloads if the request accepts several; undefined if it gets a single result. */

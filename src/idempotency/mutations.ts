@@ -5,6 +5,7 @@ import type { LRUCache } from 'lru-cache';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import type { UploadedFile } from '../../types/uploads.ts';
+import { userOf } from '../core/caller.ts';
 import { isPublicError } from '../core/errors.ts';
 import { packages } from '../diagnostics/packages.ts';
 import { fragmentsOf, visitFields } from '../execution/document.ts';
@@ -18,6 +19,7 @@ import type {
 } from '../execution/types.ts';
 import { UPLOADED } from '../http/body.ts';
 import { withTimeLimit } from '../http/timers.ts';
+import { IDEMPOTENCY_OPTIONS } from '../options/scopes.ts';
 import { isObject, isString } from '../options/values.ts';
 import type { RedisCommands } from '../redis/clients.ts';
 import { commandsOf, RedisScript } from '../redis/commands.ts';
@@ -123,7 +125,10 @@ export class IdempotentMutations {
     inputs: ExecutionInputs,
     next: ExecuteOperation,
   ): Promise<ExecutionOutcome> {
-    const scope = JSON.stringify([inputs.caller?.id ?? null, field, value]);
+    const { origin } = inputs;
+    const source = origin?.socket ?? origin?.request;
+    const user = userOf(IDEMPOTENCY_OPTIONS, this.#settings.user, source, inputs) ?? null;
+    const scope = JSON.stringify([user, field, value]);
     const id = createHash('sha256').update(scope).digest('base64url');
     const files: StoredFile[] = [];
     const text = textOf(mutation, inputs, files);
@@ -131,9 +136,9 @@ export class IdempotentMutations {
     const releases = files.map((file) => file[UPLOADED]());
     try {
       const use = { id, print: await fingerprint(text, files), owner: randomUUID() };
-      const claim = await this.#claim(use, inputs.origin);
+      const claim = await this.#claim(use, origin);
       if (claim.kind === 'free') return await this.#run(next, use, inputs);
-      if (claim.kind !== 'done') return refuse(conflict(claim.kind, field), mutation, inputs.origin);
+      if (claim.kind !== 'done') return refuse(conflict(claim.kind, field), mutation, origin);
       inputs.setHeader?.('idempotency-replayed', 'true');
       return fromStored(claim.result);
     } finally {

@@ -1,5 +1,6 @@
 import type { GraphQLSchema } from 'graphql';
 import type { RedisSource } from '../../types/redis.ts';
+import type { OperationFunction } from '../core/caller.ts';
 import type { Extension, ExtensionParts } from '../core/extension.ts';
 import { createUnenforcedNote } from '../core/unenforced.ts';
 import { noteLocalKeys } from '../diagnostics/logging.ts';
@@ -8,9 +9,10 @@ import {
   duration,
   isEither,
   isListOf,
+  optionalFunction,
   optionError,
   type Rules,
-  resolveOptions,
+  resolveSwitch,
   rule,
 } from '../options/rules.ts';
 import { IDEMPOTENCY_OPTIONS } from '../options/scopes.ts';
@@ -21,12 +23,14 @@ import { IdempotentMutations } from './mutations.ts';
 
 /** The option `idempotency` after checks, with defaults filled in. */
 export interface IdempotencySettings {
+  readonly user: OperationFunction | undefined;
   readonly required: boolean | readonly string[];
   readonly redis: RedisSource | undefined;
   readonly ttl: number;
 }
 
 const rules: Rules<IdempotencySettings> = {
+  user: optionalFunction(),
   required: rule<IdempotencySettings['required']>(
     false,
     isEither(isBoolean, isListOf(isString)),
@@ -45,11 +49,11 @@ export function createIdempotency(
   { idempotency: given, caller }: { readonly idempotency?: unknown; readonly caller?: unknown },
   { scope, reportBackground }: Pick<ExtensionParts, 'scope' | 'reportBackground'>,
 ): Extension {
-  if (given === undefined || given === false)
-    return { noteUnenforced: createUnenforcedNote(scope, unenforced) };
-  const settings = resolveOptions(IDEMPOTENCY_OPTIONS, given === true ? {} : given, rules);
-  if (caller === undefined) {
-    const problem = 'option "idempotency" needs the option "caller", which says whose keys these are';
+  const settings = resolveSwitch(IDEMPOTENCY_OPTIONS, given, rules);
+  if (settings === undefined) return { noteUnenforced: createUnenforcedNote(scope, unenforced) };
+  if (caller === undefined && settings.user === undefined) {
+    const problem =
+      'option "idempotency" needs the option "caller" or "idempotency.user", which say whose keys these are';
     throw optionError(IDEMPOTENCY_OPTIONS, `${problem}; an API without users has caller: () => null`);
   }
   if (settings.redis === undefined && process.env['NODE_ENV'] === 'production') noteLocalKeys();

@@ -15,7 +15,6 @@ import type {
   WebSocketLike,
 } from '../../types/subscriptions.ts';
 import { toMilliseconds } from '../core/admission.ts';
-import type { FindCaller } from '../core/caller.ts';
 import type { ContextFactory } from '../core/core.ts';
 import type { ClientPlaces } from '../core/extension.ts';
 import { events } from '../diagnostics/events.ts';
@@ -208,8 +207,9 @@ export class Connection implements LiveConnection {
     this.#initBy = NEVER;
     this.pendingChecks = [];
     if (core.findCaller !== undefined) {
-      this.#caller = await this.#findCaller(core.findCaller, connectionParams);
-      if (this.#caller !== null) await this.enter();
+      this.#caller = await core.findCaller(this.websocket, { transport: 'websocket', connectionParams });
+      // An anonymous one that is still counted gets its place later.
+      if (this.#caller !== null || this.#place !== undefined) await this.enter();
     }
     const origin = { transport: 'websocket', connectionParams, caller: this.#caller } as const;
     this.#schema = await core.schemaFor(this.#request, origin);
@@ -227,13 +227,13 @@ export class Connection implements LiveConnection {
 
   /** Counts the connection for its client, and takes a place. @throws HttpError 429 if it may not open another one. */
   async enter(): Promise<void> {
-    const refusal = await this.services.core.clients?.connect(this.websocket, this.#caller);
+    const refusal = await this.services.core.clients?.connect(this.websocket, this.#caller, this.#place);
     if (refusal !== undefined) throw refusal;
     this.hold();
   }
 
   /**
-   * Takes a place among the open connections of the client: of its address, and of the caller as soon as it is known.
+   * Takes a place among the open connections of the client: first without its caller, and again as soon as it is known.
    *
    * @throws HttpError 429 if there is none.
    */
@@ -261,28 +261,13 @@ export class Connection implements LiveConnection {
     this.#expiresAt = Math.min(this.#expiresAt, time);
   }
 
-  contextFor(
-    operation: SharedOperation,
-    caller: Caller | null | undefined = this.#caller,
-  ): MaybePromise<unknown> {
+  contextFor(operation: SharedOperation, caller: Caller | null | undefined): MaybePromise<unknown> {
     return this.#context.forOperation(operation, caller);
   }
 
   /** The caller of the WebSocket; undefined without the option `caller`. */
   get caller(): Caller | null | undefined {
     return this.#caller;
-  }
-
-  #findCaller(find: FindCaller, connectionParams = this.connectionParams): MaybePromise<Caller | null> {
-    return find(this.websocket, { transport: 'websocket', connectionParams });
-  }
-
-  /** The context of one event, whose caller is asked for again. */
-  freshContext(operation: SharedOperation): MaybePromise<EventContext> {
-    const { findCaller } = this.services.core;
-    return settle(findCaller && this.#findCaller(findCaller), (caller) =>
-      settle(this.contextFor(operation, caller), (contextValue) => ({ contextValue, caller })),
-    );
   }
 
   /** Starts an operation, unless the connection has too many. */
@@ -537,7 +522,7 @@ class SocketOperation extends LiveOperation implements Envelope {
     return { ...this.client.origin, operationName, aborted: !isLive, contextValue, caller };
   }
   override get contextForEvent(): (() => MaybePromise<EventContext>) | undefined {
-    return this.services.context.perEvent ? () => this.client.freshContext(this.params) : undefined;
+    return this.services.context.perEvent ? () => this.freshContext() : undefined;
   }
   get rootValue(): unknown {
     return this.core.rootValueFor(this.source);
@@ -590,8 +575,8 @@ class SocketOperation extends LiveOperation implements Envelope {
       this.#place = this.core.clients?.hold(this.source, this.caller, 'subscriptions');
   }
 
-  override createContext(): MaybePromise<unknown> {
-    return this.client.contextFor(this.params);
+  override createContext(caller: Caller | null | undefined = this.caller): MaybePromise<unknown> {
+    return this.client.contextFor(this.params, caller);
   }
 
   send(body: string | Buffer, mode: FlushMode): void {

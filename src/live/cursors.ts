@@ -1,6 +1,8 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { GraphQLError } from 'graphql';
-import { duration, type OptionScope, type Rules, resolveOptions, unchecked } from '../options/rules.ts';
+import type { OperationFunction } from '../core/caller.ts';
+import { duration, optionalFunction, type Rules, resolveOptions, unchecked } from '../options/rules.ts';
+import { CURSOR_OPTIONS } from '../options/scopes.ts';
 import { secretsOf } from '../options/secrets.ts';
 import { areEqualCursors, Progress, resumeAfter, type Source } from '../pubsub/cursor.ts';
 
@@ -197,27 +199,25 @@ export interface CursorSettings {
   readonly keys: readonly KeyObject[];
   /** Milliseconds. */
   readonly maxAge: number;
+  readonly user: OperationFunction | undefined;
 }
 
-interface Given {
+interface Given extends Omit<CursorSettings, 'keys'> {
   readonly key: unknown;
-  readonly maxAge: number;
 }
 
 const DAY = 86_400_000;
 
 const RULES: Rules<Given> = {
   key: unchecked,
+  user: optionalFunction(),
   maxAge: duration(DAY),
 };
 
 /** Checks the option `cursors` and fills in the defaults; undefined if the option is not set. */
-export function resolveCursors(scope: OptionScope, given: unknown): CursorSettings | undefined {
+export function resolveCursors(given: unknown): CursorSettings | undefined {
   if (given === undefined) return undefined;
-  const within = { ...scope, within: 'cursors' };
-  const { key, maxAge } = resolveOptions<Given>(within, given, RULES);
-  return {
-    keys: secretsOf(within, 'cursors.key', key).map((secret) => createSecretKey(secret)),
-    maxAge,
-  };
+  const { key, ...settings } = resolveOptions<Given>(CURSOR_OPTIONS, given, RULES);
+  const keys = secretsOf(CURSOR_OPTIONS, 'cursors.key', key).map((secret) => createSecretKey(secret));
+  return { ...settings, keys };
 }

@@ -10,7 +10,7 @@ import { events } from '../diagnostics/events.ts';
 import { refuse } from '../execution/graphql-error.ts';
 import { ObservedOperation } from '../execution/observed.ts';
 import type { ErrorOrigin, GraphQLParams, PreparedOperation } from '../execution/types.ts';
-import { optionError, type Rules, resolveOptions, rule, unchecked } from '../options/rules.ts';
+import { MAX_DELAY, optionError, type Rules, resolveOptions, rule, unchecked } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { isObject, isString } from '../options/values.ts';
 import { LIVE_DEFAULTS, LiveEndpoint } from './endpoint.ts';
@@ -19,11 +19,7 @@ import { LiveOperation, runOperation } from './operation.ts';
 const EXECUTE = { ...GRAPHQL_OPTIONS, name: 'execute', example: '{ query, variables }' };
 
 const text = rule<string | undefined>(undefined, isString, 'a string');
-const values = rule<Readonly<Record<string, unknown>> | undefined>(
-  undefined,
-  (value) => isObject(value) && !Array.isArray(value),
-  'an object',
-);
+const values = rule<Readonly<Record<string, unknown>> | undefined>(undefined, isObject, 'an object');
 const rules: Rules<Required<ExecuteRequest>> = {
   query: text,
   documentId: text,
@@ -80,9 +76,6 @@ function paramsOf({
 }
 
 const expired = (): readonly GraphQLError[] => refuse('The token has expired', 'UNAUTHENTICATED', 401).errors;
-
-/** The longest time of a timer of Node. */
-const MAX_TIMEOUT = 2 ** 31 - 1;
 
 const ignore = (): void => undefined;
 
@@ -205,7 +198,7 @@ class DirectOperation extends LiveOperation {
   expireBy(time: number): void {
     clearTimeout(this.#timer);
     const end = (): void => (Date.now() < time ? this.expireBy(time) : this.fail(expired()));
-    this.#timer = setTimeout(end, Math.min(time - Date.now(), MAX_TIMEOUT)).unref();
+    this.#timer = setTimeout(end, Math.min(time - Date.now(), MAX_DELAY)).unref();
   }
 
   protected waitForClient(): Promise<void> | undefined {

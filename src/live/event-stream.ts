@@ -1,15 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
-import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { StreamConnection } from '../../types/subscriptions.ts';
+import type { Call } from '../core/call.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import type { ClientPlaces } from '../core/extension.ts';
-import type { ObservedOperation } from '../execution/observed.ts';
-import type { ErrorOrigin, GraphQLParams, PreparedOperation } from '../execution/types.ts';
+import type { ErrorOrigin, PreparedOperation } from '../execution/types.ts';
 import { HttpError } from '../http/reply.ts';
 import { type StreamEncoding, StreamWriter } from '../http/stream.ts';
-import { settle } from '../options/values.ts';
 import { cursorRequest } from './cursors.ts';
 import {
   attachedEndpoint,
@@ -28,12 +26,11 @@ import { Deadlines, NEVER } from './timers.ts';
 /** Milliseconds between two checks of deadlines. */
 const PERIOD = 1000;
 
-interface StreamRun {
-  readonly params: GraphQLParams;
-  readonly prepared: PreparedOperation;
-  readonly context: unknown;
-  readonly caller: Caller | null | undefined;
-  readonly observed: ObservedOperation | undefined;
+/** The call of a subscription, which goes on as that of the stream. */
+type RunCall = Pick<Call, 'params' | 'contextValue' | 'caller' | 'observed'>;
+
+interface StreamResponse {
+  readonly format: StreamFormat;
   /** Creates the content coding of the response, if it has one. */
   createEncoding(): StreamEncoding | undefined;
 }
@@ -59,26 +56,17 @@ export class EventStreams {
    * too many streams, 503 at the maximum number of connections.
    */
   run(
+    call: RunCall,
+    prepared: PreparedOperation,
     { req, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
-    format: StreamFormat,
-    { params, prepared, context, caller, observed, createEncoding }: StreamRun,
+    { format, createEncoding }: StreamResponse,
   ): void {
     const endpoint = this.#endpoint(req);
-    if (estimateMemory(params) > OPERATION_BYTES) {
+    if (estimateMemory(call.params) > OPERATION_BYTES) {
       throw new HttpError(413, 'The document and the variables are too large', { code: 'OPERATION_REFUSED' });
     }
-    const places = this.#core.clients?.hold(req, caller, 'connections', 'subscriptions');
-    const stream = new EventStream(endpoint, {
-      req,
-      res,
-      format,
-      params,
-      context,
-      caller,
-      observed,
-      places,
-      encoding: createEncoding(),
-    });
+    const places = this.#core.clients?.hold(req, call.caller, 'connections', 'subscriptions');
+    const stream = new EventStream(endpoint, call, { req, res, format, places, encoding: createEncoding() });
     const queue = new StreamQueue(stream.writer, endpoint.scheduler, this.#joined);
     stream.open(queue, endpoint.settings.ping);
     const checks = endpoint.opening.get(res) ?? [];
@@ -121,10 +109,6 @@ interface StreamRequest {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly format: StreamFormat;
-  readonly params: GraphQLParams;
-  readonly context: unknown;
-  readonly caller: Caller | null | undefined;
-  readonly observed: ObservedOperation | undefined;
   /** Those that the stream gives back when it has closed; undefined if clients have no limits. */
   readonly places: ClientPlaces | undefined;
   readonly encoding: StreamEncoding | undefined;
@@ -153,7 +137,8 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
   /** The parameters stay in memory until the operation ends, so it has no extensions except the cursor. */
   constructor(
     endpoint: LiveEndpoint,
-    { req, res, format, params, context, caller, observed, places, encoding }: StreamRequest,
+    { params, contextValue, caller, observed }: RunCall,
+    { req, res, format, places, encoding }: StreamRequest,
   ) {
     super(
       { ...params, extensions: undefined },
@@ -163,7 +148,7 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
     const { before, after } = format.resultEnvelope;
     this.before = before;
     this.after = after;
-    this.contextValue = context;
+    this.contextValue = contextValue;
     this.caller = caller;
     this.writer = new StreamWriter(res, format.framing, encoding);
     this.#endpoint = endpoint;
@@ -190,21 +175,10 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
     const { core, settings } = this.#endpoint;
     const isFresh = core.hasContextFunction || core.findCaller !== undefined || core.checksEvents;
     if (settings.contextPer !== 'event' || !isFresh) return undefined;
-    return () => this.#freshContext();
+    return () => this.freshContext();
   }
   get transport(): 'http' {
     return 'http';
-  }
-
-  #freshContext(): MaybePromise<EventContext> {
-    const { core, params: operation, transport } = this;
-    return settle(core.findCaller && this.findCaller(core.findCaller), (caller) =>
-      // The function gets the request, as before the first event.
-      settle(core.contextFor(this.#request, { transport, operation, caller }), (contextValue) => ({
-        contextValue,
-        caller,
-      })),
-    );
   }
 
   get rootValue(): unknown {

@@ -1,6 +1,7 @@
 import type { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import { Call } from '../core/call.ts';
+import { userOf } from '../core/caller.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { refusalOf } from '../core/errors.ts';
 import { admit, type Result, run } from '../core/run.ts';
@@ -15,6 +16,7 @@ import type {
   RemainingResults,
 } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body.ts';
+import { CURSOR_OPTIONS } from '../options/scopes.ts';
 import { caught, settle } from '../options/values.ts';
 import { type CursorRequest, type CursorSettings, OperationCursors } from './cursors.ts';
 import {
@@ -90,6 +92,13 @@ export abstract class LiveOperation extends Call implements EventConsumer {
   }
   get contextForEvent(): (() => MaybePromise<EventContext>) | undefined {
     return undefined;
+  }
+  /** The context of one event, whose caller is asked for again. */
+  protected freshContext(): MaybePromise<EventContext> {
+    const { source, transport, connectionParams } = this;
+    return settle(this.core.findCaller?.(source, { transport, connectionParams }), (caller) =>
+      settle(this.createContext(caller), (contextValue) => ({ contextValue, caller })),
+    );
   }
   get acceptsStreams(): boolean {
     return true;
@@ -246,7 +255,10 @@ function openCursors(
   settings: CursorSettings,
   key: ShareKey | undefined,
 ): boolean {
-  const caller = key === undefined ? { user: operation.caller?.id } : { share: key };
+  const caller =
+    key === undefined
+      ? { user: userOf(CURSOR_OPTIONS, settings.user, operation.source, operation) }
+      : { share: key };
   // The cursor of a caller that has lost or got a scope since then is refused.
   const principal = { ...caller, access: operation.access?.key || undefined };
   const binding = identityOf(principal, { ...operation.params, query: prepared.source });

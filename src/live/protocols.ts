@@ -40,7 +40,7 @@ export const INIT_TIMEOUT: Closure = { code: 4408, reason: 'Connection initialis
 const ACCEPT_TIMEOUT: Closure = { code: 4504, reason: 'Connection acknowledgement timeout' };
 const SECOND_INIT: Closure = { code: 4429, reason: 'Too many initialisation requests' };
 /** Clients of graphql-ws connect again later, and would give up after 4429. */
-export const TOO_MANY_CONNECTIONS: Closure = { code: 1013, reason: 'Too many connections' };
+const TOO_MANY_CONNECTIONS: Closure = { code: 1013, reason: 'Too many connections' };
 /** graphql-ws has no limit of operations. Its clients do not reconnect after this code. */
 export const TOO_MANY_OPERATIONS: Closure = { code: 4429, reason: 'Too many operations' };
 const duplicateId = (id: string): Closure => ({ code: 4409, reason: `Subscriber for ${id} already exists` });
@@ -96,7 +96,7 @@ export abstract class Session {
     this.connection
       .accept(connectionParams)
       .then((acceptance) => this.#onAccepted(acceptance))
-      .catch((error) => this.#refuseFor(error));
+      .catch((error) => this.refuseFor(error));
   }
 
   protected closeSocket({ code, reason }: Closure): void {
@@ -117,7 +117,7 @@ export abstract class Session {
   }
 
   /** Refuses the connection. The client sees the message of a GraphQLError; any other error is hidden. */
-  #refuseFor(error: unknown): void {
+  refuseFor(error: unknown): void {
     if (isTimeout(error)) {
       this.refuse(ACCEPT_TIMEOUT);
       return;

@@ -3,7 +3,7 @@ import type { Server } from 'node:net';
 import { parse } from 'node:querystring';
 import type { Duplex } from 'node:stream';
 import type { WebSocketServer } from 'ws';
-import type { Middleware } from '../../types/connect.ts';
+import type { ConnectRequest, Middleware } from '../../types/connect.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import { debug, isDevelopment, noteHidden } from '../diagnostics/logging.ts';
 import { packages } from '../diagnostics/packages.ts';
@@ -11,7 +11,7 @@ import { type Headers, HttpError, toError } from '../http/reply.ts';
 import { isOwnOrigin, publicHostOf, type Settings } from '../http/routing.ts';
 import { assertSync } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
-import { isThenable, settle } from '../options/values.ts';
+import { caught, isThenable, settle } from '../options/values.ts';
 import { agreedOffer } from './deflate.ts';
 import {
   createUpgradeResponse,
@@ -118,7 +118,16 @@ export class UpgradeHandler {
   /** Counts the connection of its client, if clients have limits. */
   #count(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     this.#pending++;
-    void settle(this.#target.core.clients?.connect(req, null), (refusal) => {
+    const request: ConnectRequest = req;
+    request.state ??= {};
+    const counted = caught<HttpError | undefined>(
+      () => this.#target.core.clients?.connect(request, undefined),
+      (error) => {
+        this.#target.reportError(error, req);
+        return new HttpError(500, '"clientLimits.key" failed');
+      },
+    );
+    void settle(counted, (refusal) => {
       this.#pending--;
       if (refusal === undefined) this.#accept(req, socket, head);
       else this.#reject(req, socket, refusal.status, refusal.message, '', refusal.headers);
@@ -138,9 +147,14 @@ export class UpgradeHandler {
       req.headers['sec-websocket-extensions'] = agreedOffer(req.headers['sec-websocket-extensions']);
     }
     try {
-      this.#handshakes.handleUpgrade(req, socket, head, (websocket) =>
-        this.#target.open(websocket, req, socket, open)?.hold(),
-      );
+      this.#handshakes.handleUpgrade(req, socket, head, (websocket) => {
+        const connection = this.#target.open(websocket, req, socket, open);
+        if (connection === undefined) return;
+        void caught(
+          () => connection.hold(),
+          (error) => connection.session.refuseFor(error),
+        );
+      });
     } catch (error) {
       // Another listener has upgraded the same socket.
       debug.subscriptions('upgrade of %s failed: %O', req.url, error);

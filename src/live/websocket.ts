@@ -24,7 +24,7 @@ import {
 import { attachEndpoint, disconnect, endpointsByServer, LiveEndpoint } from './endpoint.ts';
 import { isOpen } from './frames.ts';
 import { connectionRules, resolveLimits, upgradeRules } from './options.ts';
-import { TOO_MANY_CONNECTIONS, UNKNOWN_SUBPROTOCOL } from './protocols.ts';
+import { UNKNOWN_SUBPROTOCOL } from './protocols.ts';
 import { UpgradeHandler } from './upgrade.ts';
 import { registerPath } from './upgrade-router.ts';
 
@@ -244,7 +244,6 @@ export function createWebsocketHandler(core: GraphQLCore): WebsocketHandler {
   const limits = resolveLimits(undefined);
   packages.graphqlWs();
   const endpointOf = endpointsByServer(() => new WebSocketEndpoint(core, { ...settings, limits }));
-  const { code, reason } = TOO_MANY_CONNECTIONS;
   return function websocketHandler(websocket, request) {
     // We may write to the socket only if the WebSocket was opened by this request, over HTTP/1.
     const socket =
@@ -253,6 +252,6 @@ export function createWebsocketHandler(core: GraphQLCore): WebsocketHandler {
     const connection = endpoint.open(websocket, request, socket, { hasContext: true, deflates: false });
     // It is open while its client is counted, because messages without a listener would be lost.
     if (connection !== undefined && core.clients !== undefined)
-      connection.enter().catch(() => connection.closeSocket(code, reason));
+      connection.enter().catch((error) => connection.session.refuseFor(error));
   };
 }

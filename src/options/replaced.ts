@@ -113,7 +113,7 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
     'keyGenerator identifyContext identifyFn': 'use budget.key',
     'store redisClient': 'use budget.redis',
   },
-  'graphqlHTTP.clientLimits': { 'key keyGenerator identifyContext': 'use caller of graphqlHTTP' },
+  'graphqlHTTP.clientLimits': { 'keyGenerator identifyContext': 'use clientLimits.key' },
   'graphqlHTTP.cost': {
     'maximumCost maxComplexity max limit': 'use cost.maxCost',
     header: 'remove it: responses have the header GraphQL-Cost',
@@ -190,8 +190,7 @@ export const REPLACED_OPTIONS: Readonly<Record<string, Replacements>> = {
     'dest destination createParentPath': 'save the files that you keep with saveTo',
     limits: 'use maxFileBytes, maxFiles, maxFieldBytes and maxRequestBytes',
     maxFields: 'remove it: a form may have 1000 fields',
-    maxCount: 'use files: { photo: 3 }, with the most files of each field',
-    multiples: 'use files: { photo: 3 }, with the most files of each field',
+    'maxCount multiples': 'use files: { photo: 3 }, with the most files of each field',
     useTempFiles: "use storage: 'spool', which is the default",
     'abortOnLimit safeFileNames': 'remove it: this is always so',
     streaming: 'use storage: a function gets each file while it arrives',

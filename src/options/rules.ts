@@ -98,6 +98,22 @@ export function assertSync<T>(returned: T, scope: OptionScope, option: string): 
   throw wrongReturnValue(scope, option, returned, 'a value that is not a promise');
 }
 
+/** Creates the function that returns the value of an option, or what its function returns, which must not be a promise. */
+export const valueFor =
+  <T extends boolean | string>(scope: OptionScope, name: string, given: T | ((source: unknown) => T)) =>
+  (source: unknown): T =>
+    typeof given === 'function' ? assertSync(given(source), scope, name) : given;
+
+/** Checks a group of options that may be a boolean; undefined if it is off. */
+export const resolveSwitch = <Resolved>(
+  scope: OptionScope,
+  given: unknown,
+  rules: Rules<Resolved>,
+): Resolved | undefined =>
+  given === undefined || given === false
+    ? undefined
+    : resolveOptions(scope, given === true ? {} : given, rules);
+
 export function wrongArgument(scope: OptionScope, name: string, value: unknown, accepted: string): TypeError {
   return optionError(scope, `argument "${name}" is ${formatValue(value)}; accepted: ${accepted}`);
 }

@@ -10,6 +10,7 @@ export const STATIC_OPTIONS: OptionScope = {
 };
 export const MEMORY_FILES: OptionScope = { name: 'memoryFiles', page: 'static-files' };
 export const GRAPHQL_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'graphql' };
+export const CURSOR_OPTIONS: OptionScope = { ...GRAPHQL_OPTIONS, within: 'cursors' };
 export const RESOLVE_MANY: OptionScope = { name: 'extensions.resolveMany', page: 'dataloader' };
 export const RESOLVE_REFERENCES: OptionScope = { name: 'resolveReferences', page: 'federation' };
 export const CACHING_OPTIONS: OptionScope = { ...GRAPHQL_OPTIONS, page: 'caching', within: 'httpCache' };

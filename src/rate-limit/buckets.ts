@@ -3,10 +3,24 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { RedisSource } from '../../types/redis.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
 import { toError } from '../http/reply.ts';
+import { duration, optionalFunction, type Rules } from '../options/rules.ts';
 import { getOrCreate, settle } from '../options/values.ts';
 import { BoundedStore } from '../redis/bounded.ts';
-import type { RedisCommands } from '../redis/clients.ts';
+import { type RedisCommands, redisRule } from '../redis/clients.ts';
 import { commandsOf, RedisScript } from '../redis/commands.ts';
+
+/** What the options `budget` and `clientLimits` have in common, after checks. */
+export interface BucketSettings<Key> {
+  readonly window: number;
+  readonly key: Key | undefined;
+  readonly redis: RedisSource | undefined;
+}
+
+export const bucketRules: Rules<BucketSettings<never>> = {
+  window: duration(60_000),
+  key: optionalFunction(),
+  redis: redisRule,
+};
 
 /** Where buckets are. */
 interface BucketPlace<Away> {
@@ -19,7 +33,7 @@ interface BucketPlace<Away> {
 }
 
 /** Buckets of one size. */
-export interface Buckets<Away = never> {
+interface Buckets<Away = never> {
   /** Takes `tokens` from the bucket of a key or, if it has less, what it has in whole tokens but not below `least`. */
   take(key: string, tokens: number, least?: number): MaybePromise<Taken | Away>;
 }

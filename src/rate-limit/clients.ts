@@ -1,29 +1,27 @@
 import type { GraphQLSchema } from 'graphql';
 import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { RedisSource } from '../../types/redis.ts';
+import { keyFrom } from '../core/caller.ts';
 import type { ClientGate, ClientPlaces, Extension, ExtensionParts, PlaceKind } from '../core/extension.ts';
 import { createUnenforcedNote } from '../core/unenforced.ts';
 import { findDirective } from '../execution/directives.ts';
 import type { RequestError } from '../execution/types.ts';
 import { clientKey } from '../http/address.ts';
 import type { HttpError } from '../http/reply.ts';
-import { duration, positive, type Rules, resolveOptions } from '../options/rules.ts';
+import { positive, type Rules, resolveOptions } from '../options/rules.ts';
 import { CLIENT_LIMITS } from '../options/scopes.ts';
 import { settle } from '../options/values.ts';
-import { redisRule } from '../redis/clients.ts';
-import { type Buckets, type BucketsOf, createBuckets, secondsUntil } from './buckets.ts';
-import { fieldGuards, limitsOf, prepareFields } from './field-limits.ts';
+import { type BucketSettings, bucketRules, createBuckets, secondsUntil } from './buckets.ts';
+import { type ClientBuckets, fieldGuards, limitsOf, prepareFields } from './field-limits.ts';
 import { refuseOperation, tooMany } from './refusal.ts';
 
 /** The option `clientLimits` after checks, with defaults filled in. */
-interface ClientSettings {
+interface ClientSettings
+  extends BucketSettings<(source: unknown, caller: Caller | null | undefined) => unknown> {
   readonly connections: number;
   readonly subscriptions: number;
   readonly newConnections: number;
   readonly newOperations: number;
-  readonly window: number;
-  readonly redis: RedisSource | undefined;
 }
 
 const unlimited = positive(Number.POSITIVE_INFINITY);
@@ -33,8 +31,7 @@ const rules: Rules<ClientSettings> = {
   subscriptions: unlimited,
   newConnections: unlimited,
   newOperations: unlimited,
-  window: duration(60_000),
-  redis: redisRule,
+  ...bucketRules,
 };
 
 const WARNING = {
@@ -58,11 +55,22 @@ export function createClientLimits(given: unknown, { scope }: Pick<ExtensionPart
     warning: WARNING,
     away: (local) => local(),
   });
+  const buckets = { bucketsOf, keyOf: createKeyOf(settings) };
   return {
-    clients: new Clients(settings, bucketsOf),
+    clients: new Clients(settings, buckets),
+    readsSource: settings.key !== undefined,
     check: limitsOf,
     guards: fieldGuards,
-    prepare: (prepared, parts) => prepareFields(prepared, parts, bucketsOf),
+    prepare: (prepared, parts) => prepareFields(prepared, parts, buckets),
+  };
+}
+
+/** No other key of a client begins with this word. */
+function createKeyOf({ key }: ClientSettings): ClientBuckets['keyOf'] {
+  if (key === undefined) return clientKey;
+  return (source, caller) => {
+    const given = keyFrom(CLIENT_LIMITS, 'key', key(source, caller), 'undefined');
+    return given === undefined ? undefined : `key ${given}`;
   };
 }
 
@@ -78,42 +86,50 @@ const unenforced = (schema: GraphQLSchema) => {
 /** Seconds after which a client without a place should try again. */
 const RETRY_AFTER = 5;
 
+/** The places of a client without limits: no number reaches one. */
+const UNLIMITED: ClientPlaces = {
+  key: '',
+  connections: Number.NEGATIVE_INFINITY,
+  subscriptions: Number.NEGATIVE_INFINITY,
+};
+
 /** Counts what each client does. Clients without a place or a full bucket take no memory. */
 class Clients implements ClientGate {
   readonly #settings: ClientSettings;
-  readonly #buckets: Record<'newConnections' | 'newOperations', Buckets>;
+  readonly #buckets: ClientBuckets;
   /** The clients with something open, by their keys. */
   readonly #open = new Map<string, ClientPlaces>();
 
-  constructor(settings: ClientSettings, bucketsOf: BucketsOf) {
+  constructor(settings: ClientSettings, buckets: ClientBuckets) {
     this.#settings = settings;
-    const { newConnections, newOperations, window } = settings;
-    this.#buckets = {
-      newConnections: bucketsOf({ limit: newConnections, window }),
-      newOperations: bucketsOf({ limit: newOperations, window }),
-    };
+    this.#buckets = buckets;
   }
 
   operation(source: unknown, caller: Caller | null | undefined): MaybePromise<RequestError | undefined> {
-    return settle(this.#start('newOperations', source, caller), (refusal) =>
+    return settle(this.#start('newOperations', this.#buckets.keyOf(source, caller)), (refusal) =>
       refusal === undefined ? undefined : refuseOperation(refusal),
     );
   }
 
-  connect(source: unknown, caller: Caller | null | undefined): MaybePromise<HttpError | undefined> {
+  connect(
+    source: unknown,
+    caller: Caller | null | undefined,
+    held?: ClientPlaces,
+  ): MaybePromise<HttpError | undefined> {
+    const key = this.#buckets.keyOf(source, caller);
+    if (key !== undefined && key === held?.key) return undefined;
     return settle(
-      this.#start('newConnections', source, caller),
-      (refusal) => refusal ?? this.#refusalOf('connections', this.#open.get(clientKey(source, caller))),
+      this.#start('newConnections', key),
+      (refusal) => refusal ?? this.#refusalOf('connections', this.#placesOf(key)),
     );
   }
 
   hold(source: unknown, caller: Caller | null | undefined, ...kinds: readonly PlaceKind[]): ClientPlaces {
-    const key = clientKey(source, caller);
-    const client = this.#open.get(key) ?? { key, connections: 0, subscriptions: 0 };
+    const client = this.#placesOf(this.#buckets.keyOf(source, caller));
     const [refusal] = kinds.flatMap((kind) => this.#refusalOf(kind, client) ?? []);
     if (refusal !== undefined) throw refusal;
     for (const kind of kinds) client[kind] += 1;
-    this.#open.set(key, client);
+    if (client !== UNLIMITED) this.#open.set(client.key, client);
     return client;
   }
 
@@ -122,16 +138,20 @@ class Clients implements ClientGate {
     if (client.connections + client.subscriptions === 0) this.#open.delete(client.key);
   }
 
+  #placesOf(key: string | undefined): ClientPlaces {
+    if (key === undefined) return UNLIMITED;
+    return this.#open.get(key) ?? { key, connections: 0, subscriptions: 0 };
+  }
+
   /** Takes a token. Returns why something must not be started. */
   #start(
     rate: 'newConnections' | 'newOperations',
-    source: unknown,
-    caller: Caller | null | undefined,
+    key: string | undefined,
   ): MaybePromise<HttpError | undefined> {
     const { [rate]: limit, window } = this.#settings;
-    if (limit === Number.POSITIVE_INFINITY) return undefined;
+    if (limit === Number.POSITIVE_INFINITY || key === undefined) return undefined;
     const size = { limit, window };
-    return settle(this.#buckets[rate].take(`${rate}:${clientKey(source, caller)}`, 1), (taken) => {
+    return settle(this.#buckets.bucketsOf(size).take(`${rate}:${key}`, 1), (taken) => {
       if (taken.allowed) return undefined;
       const what = rate === 'newOperations' ? 'operations' : 'connections';
       const reason = `This client has started ${limit} ${what} in ${window / 1000} s, which is the limit`;
@@ -139,9 +159,9 @@ class Clients implements ClientGate {
     });
   }
 
-  #refusalOf(kind: PlaceKind, client: ClientPlaces | undefined): HttpError | undefined {
+  #refusalOf(kind: PlaceKind, client: ClientPlaces): HttpError | undefined {
     const limit = this.#settings[kind];
-    if (client === undefined || client[kind] < limit) return undefined;
+    if (client[kind] < limit) return undefined;
     return tooMany(`This client has ${limit} open ${kind}, which is the limit`, RETRY_AFTER);
   }
 }

@@ -14,7 +14,7 @@ import type { PrepareParts } from '../core/extension.ts';
 import { directivesOf, elementsOf, hasPath, wrongDirective } from '../execution/directives.ts';
 import { fieldOf, OperationVariants, visitPlaces } from '../execution/document.ts';
 import type { Guards, OperationCall, OperationHooks, PreparedOperation } from '../execution/types.ts';
-import { clientAddress, clientKey } from '../http/address.ts';
+import { clientAddress } from '../http/address.ts';
 import { duration } from '../options/rules.ts';
 import { CLIENT_LIMITS } from '../options/scopes.ts';
 import { getOrCreate, isObject, isPositive, isString, isThenable, settle } from '../options/values.ts';
@@ -22,6 +22,19 @@ import { type BucketSize, type BucketsOf, secondsUntil } from './buckets.ts';
 import { refuseField, refuseOperation, tooMany } from './refusal.ts';
 
 type Field = GraphQLField<unknown, unknown>;
+
+/** Who sends an operation. */
+interface Client {
+  readonly source: unknown;
+  /** Undefined for a client without limits. */
+  readonly key: string | undefined;
+}
+
+/** The buckets of clients, and the keys of clients; undefined for one without limits. */
+export interface ClientBuckets {
+  readonly bucketsOf: BucketsOf;
+  readonly keyOf: (source: unknown, caller: OperationCall['caller']) => string | undefined;
+}
 
 /** One `@rateLimit` of a field. */
 interface FieldLimit extends BucketSize {
@@ -114,7 +127,7 @@ const BYTES_PER_USE = 200;
 export function prepareFields(
   prepared: PreparedOperation,
   { settings, account }: PrepareParts,
-  bucketsOf: BucketsOf,
+  { bucketsOf, keyOf }: ClientBuckets,
 ): OperationHooks | undefined {
   const { length } = usesIn(prepared, () => undefined);
   if (length === 0) return undefined;
@@ -127,7 +140,8 @@ export function prepareFields(
       // The execution refuses the operation for these errors.
       if (coerced.kind === 'error') return undefined;
       const uses = variants.of(coerced.values);
-      return settle(takeTokens(uses, coerced.variables, call, bucketsOf), (refused) => {
+      const client = { source: call.source, key: keyOf(call.source, call.caller) };
+      return settle(takeTokens(uses, coerced.variables, client, bucketsOf), (refused) => {
         if (refused.size > 0) call.refused = refused;
         // A subscription starts once and has many events.
         if (refused.size === 0 || operation !== 'subscription') return undefined;
@@ -145,13 +159,13 @@ export function prepareFields(
 function takeTokens(
   uses: readonly Use[],
   variables: Readonly<Record<string, unknown>>,
-  call: OperationCall,
+  client: Client,
   bucketsOf: BucketsOf,
 ): MaybePromise<ReadonlyMap<FieldNode, number>> {
   /** The fields that take of each bucket; those that are merged, which have one place, take together. */
   const wanted = new Map<string, { limit: FieldLimit; fields: Map<string, FieldNode[]> }>();
   for (const { limit, place, node } of uses)
-    for (const [index, key] of keysOf(limit, node, variables, call).entries()) {
+    for (const [index, key] of keysOf(limit, node, variables, client).entries()) {
       const { fields } = getOrCreate(wanted, `${limit.name}:${key}`, () => ({ limit, fields: new Map() }));
       getOrCreate(fields, `${index} ${place}`, () => []).push(node);
     }
@@ -171,10 +185,10 @@ function keysOf(
   { by, definition }: FieldLimit,
   node: FieldNode,
   variables: Readonly<Record<string, unknown>>,
-  { source, caller }: OperationCall,
+  { source, key }: Client,
 ): readonly string[] {
   if (by === 'ADDRESS') return [clientAddress(source)];
-  const ofCaller = [clientKey(source, caller)];
+  const ofCaller = key === undefined ? [] : [key];
   if (by === 'CALLER') return ofCaller;
   try {
     const values = valuesAt(getArgumentValues(definition, node, variables), by.split('.'));

@@ -3,9 +3,20 @@ import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RedisSource } from '../../types/redis.ts';
 import type { SchemaUsage } from '../../types/usage.ts';
+import { isClient, type OperationFunction } from '../core/caller.ts';
 import type { Extension } from '../core/extension.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
-import { formatValue, isPathOrUrl, optionError, type Rules, resolveOptions, rule } from '../options/rules.ts';
+import {
+  assertSync,
+  formatValue,
+  isPathOrUrl,
+  optionalFunction,
+  optionError,
+  type Rules,
+  resolveSwitch,
+  rule,
+  wrongReturnValue,
+} from '../options/rules.ts';
 import { USAGE_OPTIONS } from '../options/scopes.ts';
 import { isString } from '../options/values.ts';
 import { redisRule } from '../redis/clients.ts';
@@ -22,11 +33,13 @@ import {
 interface UsageSettings {
   readonly file: string | URL | undefined;
   readonly redis: RedisSource | undefined;
+  readonly client: OperationFunction | undefined;
 }
 
 const rules: Rules<UsageSettings> = {
   file: rule<UsageSettings['file']>(undefined, isPathOrUrl, 'the path of a file, or a file: URL'),
   redis: redisRule,
+  client: optionalFunction(),
 };
 
 const WARNINGS = { owner: 'graphqlHTTP', type: 'UsageWarning', code: 'ESPALIER_USAGE' };
@@ -37,8 +50,9 @@ const WARNINGS = { owner: 'graphqlHTTP', type: 'UsageWarning', code: 'ESPALIER_U
  * @throws TypeError (code `ERR_OPTION`).
  */
 export function createUsage(given: unknown): Extension {
-  if (given === undefined || given === false) return {};
-  const settings = resolveOptions(USAGE_OPTIONS, given === true ? {} : given, rules);
+  const settings = resolveSwitch(USAGE_OPTIONS, given, rules);
+  if (settings === undefined) return {};
+  const { client: clientOf } = settings;
   const warn = createWarningLog(WARNINGS);
   const recorder = new UsageRecorder({
     target: targetOf(settings),
@@ -49,14 +63,13 @@ export function createUsage(given: unknown): Extension {
     handler: { usage: recorder },
     onSocket: (websocket, connectionParams) => recorder.open(websocket, connectionParams),
     prepare: (prepared) => ({
-      admit({ variableValues, source, observed, caller }) {
-        const known = caller?.client;
-        const client = recorder.count(
-          prepared,
-          variableValues,
-          source,
-          known === undefined ? undefined : toClient(known),
-        );
+      admit({ variableValues, source, contextValue, observed, caller }) {
+        const named: unknown = clientOf === undefined ? caller?.client : clientOf(source, contextValue);
+        assertSync(named, USAGE_OPTIONS, 'client');
+        if (!isClient(named))
+          throw wrongReturnValue(USAGE_OPTIONS, 'client', named, 'a name, { name, version } or undefined');
+        const known = named === undefined ? undefined : toClient(named);
+        const client = recorder.count(prepared, variableValues, source, known);
         if (observed !== undefined) observed.client = client;
         return undefined;
       },

@@ -146,6 +146,13 @@ describe('the option caller', () => {
     expect(executions).toBe(0);
   });
 
+  it('shares no result of a batch that turns out to be private, whatever the other operations are', async () => {
+    const { query, send } = await serve({ responseCache: true, batching: true });
+    const batch = await send('a', [{ query: '{ profile }' }, { query: '{ me }' }]);
+    expect((await batch.json())[0]).toEqual({ data: { profile: 'ada' } });
+    expect(await query('b', '{ profile }')).toEqual({ data: { profile: 'bob' } });
+  });
+
   it('shares a public result among all callers, and stores a private one for each', async () => {
     const { query } = await serve({ responseCache: true });
     expect(await query('a', '{ news }')).toEqual({ data: { news: 'news 1' } });

@@ -5,6 +5,7 @@ import { createServer } from '../../middleware/server.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 
 const schema = buildSchema('type Query { hello: String }');
+const SECRET = 'a secret of at least 32 bytes for cursors';
 
 /** Compiles only if the type of the value is exactly `T`: `any` and `unknown` do not. */
 type Exactly<T, Given> =
@@ -43,7 +44,14 @@ it('functions of the options know what caller and context return, without a cast
     },
     auth: { policies: (names, _source, { context }) => (context?.email === 'root' ? names : []) },
     budget: { limit: 100, key: (_source, context) => is<string | undefined>().as(context.email) },
+    clientLimits: {
+      newOperations: 100,
+      key: (_source, caller) => is<string | undefined>().as(caller?.email),
+    },
     responseCache: { key: (_req, context) => context.email ?? null },
+    idempotency: { user: (_source, context) => is<string | undefined>().as(context.email) },
+    cursors: { key: SECRET, user: (_source, context) => is<string | undefined>().as(context.email) },
+    usage: { client: (_source, context) => is<string | undefined>().as(context.email) },
   });
   const context = { email: 'ada@example.com' };
   expect(await handler.execute({ query: '{ hello }', context })).toEqual({ data: { hello: 'Hello' } });

@@ -45,6 +45,7 @@ const PAGES_OF_OWNERS: Record<string, string> = {
   RedisTransportOptions: 'redis',
   DocumentsOptions: 'documents',
   CostOptions: 'cost',
+  BucketOptions: 'cost',
   BudgetOptions: 'cost',
   ClientLimitOptions: 'rate-limits',
   CursorOptions: 'resume',

@@ -1,5 +1,6 @@
 /** @tags graphql engine */
 import { once } from 'node:events';
+import type { ContextSource } from '../../types/connect.ts';
 import { until } from '../until.ts';
 import { type Service, serve } from './service.ts';
 
@@ -44,6 +45,28 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
     expect(service.effects.count).toBe(3);
     expect((await pay(service, 'a', 7, { 'x-user': 'two' })).replayed).toBe(true);
   });
+
+  it('the users of the option idempotency.user have their own keys, whoever is the caller', async () => {
+    const user = (_source: unknown, context: unknown) => Object(context).company ?? null;
+    const context = ({ headers }: ContextSource) => ({ company: headers['x-company'] });
+    const service = await start({ user }, { context });
+    await pay(service, 'a', 5, { 'x-user': 'one', 'x-company': 'acme' });
+    expect((await pay(service, 'a', 5, { 'x-user': 'two', 'x-company': 'acme' })).replayed).toBe(true);
+    expect((await pay(service, 'a', 5, { 'x-user': 'one', 'x-company': 'other' })).replayed).toBe(false);
+    expect((await pay(service, 'a', 5, { 'x-user': 'one' })).replayed).toBe(false);
+    expect((await pay(service, 'a', 5, { 'x-user': 'two' })).replayed).toBe(true);
+    expect(service.effects.count).toBe(3);
+  });
+
+  it.each([[() => 5], [() => ({})], [async () => 'ada']])(
+    'a function idempotency.user that returns a wrong value executes nothing, and is reported',
+    async (user) => {
+      const service = await start({ user });
+      const { status, codes } = await pay(service, 'a');
+      expect([status, codes, service.effects.count]).toEqual([500, ['INTERNAL_SERVER_ERROR'], 0]);
+      expect(String(service.reports)).toContain('option "idempotency.user" returned');
+    },
+  );
 
   it('the header Idempotency-Key is the key of all fields of an operation', async () => {
     const service = await start();

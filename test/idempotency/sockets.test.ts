@@ -80,6 +80,27 @@ describe.each([MODERN, LEGACY])('with %s', (protocol) => {
   });
 });
 
+it('idempotency.user needs no caller, and separates the keys of sockets and HTTP together', async () => {
+  const effects = new Effects();
+  const handler = graphqlHTTP(createSchema(effects), {
+    onError: false,
+    idempotency: { user: ({ headers }) => headers['x-user']?.toString() },
+  });
+  const server = http.createServer(handler);
+  attachSubscriptions(server, handler, { path: '/graphql' });
+  const { url, socketUrl } = await listen(server, '/graphql');
+  const client = await connect(socketUrl, MODERN, { headers: { 'x-user': 'ada' } });
+  client.send({ type: 'connection_init' });
+  await client.until(({ type }) => type === 'connection_ack');
+  const body = { query: query('a'), variables: { amount: 1 } };
+  client.send({ id: '1', type: 'subscribe', payload: body });
+  await client.until(({ type }) => type === 'complete');
+  expect((await post(url, body, { 'x-user': 'ada' })).replayed).toBe(true);
+  expect((await post(url, body, { 'x-user': 'bob' })).replayed).toBe(false);
+  expect(effects.count).toBe(2);
+  await client.close();
+});
+
 it('the header of an upgrade is not the key of the mutations of its socket', async () => {
   const effects = new Effects();
   const address = await serve('compiled', effects);

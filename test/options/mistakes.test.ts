@@ -335,7 +335,7 @@ const FAMILIES = {
       },
     }),
     ...cursors('secret', {}, { key: 'short' }, { key: [] }, { key: [KEY, 'short'] }, { key: KEY, ttl: 1 }),
-    ...cursors({ key: KEY, maxAge: 0 }),
+    ...cursors({ key: KEY, maxAge: 0 }, { key: KEY, user: 'ada' }),
   ],
   'the options for caches and costs': [
     ...api({ cacheControl: 'on' }, { httpCache: { defaultMaxAge: -1 } }, { httpCache: { maxAge: 5 } }),
@@ -361,11 +361,12 @@ const FAMILIES = {
     ...api({ cost: { maxCost: '500' } }),
     ...api({ idempotency: true }, { idempotency: {} }, { caller, idempotency: { redis: {} } }),
     ...api({ caller, idempotency: { store: 'redis://localhost' } }),
-    ...api({ caller, idempotency: { required: ['helo'] } }),
+    ...api({ caller, idempotency: { required: ['helo'] } }, { idempotency: { user: 'ada' } }),
     ...api({ usage: true }, { usage: { file: '' } }, { usage: { redis: {} } }, { usage: { files: 'a' } }),
-    ...api({ usage: { file: 'a', redis: 'redis://localhost' } }),
+    ...api({ usage: { file: 'a', redis: 'redis://localhost' } }, { usage: { client: 'web' } }),
     ...api({ budget: {} }, { budget: { limit: 1.5 } }, { budget: { limit: 1, redis: {} } }),
     ...api({ clientLimits: 20 }, { clientLimits: { connections: 0 } }, { clientLimits: { perUser: 1 } }),
+    ...api({ clientLimits: { key: 'ada' } }, { clientLimits: { keyGenerator: empty } }),
   ],
   'the arguments and options of attachSubscriptions': [
     ...each(

@@ -46,6 +46,10 @@ function callerOf({ headers }: ContextSource, { connectionParams }: CallerDetail
   return id === undefined ? null : { id: String(id) };
 }
 
+/** The host of a caller's id; before a caller is known, or without one, what a header says. */
+const tenantOf = ({ headers }: ContextSource, caller: Caller | null | undefined): string | undefined =>
+  caller?.id.split('@')[1] ?? headers['x-tenant']?.toString();
+
 async function serve(clientLimits: ClientLimitOptions | true, options: SubscriptionOptions = {}) {
   const reports: unknown[] = [];
   const handler = graphqlHTTP(schema, {
@@ -300,5 +304,158 @@ describe('clientLimits.newOperations and newConnections', () => {
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(1700);
     await redis.kill();
     await connect(one.socketUrl);
+  });
+});
+
+describe('clientLimits.key', () => {
+  const window = '1h';
+  const ACME = { 'x-tenant': 'acme' };
+
+  it('counts the operations of all who have the key together, on all transports, and none without a key', async () => {
+    const { socketUrl, post, stream } = await serve({ newOperations: 2, window, key: tenantOf });
+    const ada = await ready(socketUrl, MODERN, { user: 'ada@acme' });
+    ada.send({ id: '1', type: 'subscribe', payload: { query: '{ hello }' } });
+    await ada.until(({ type }) => type === 'complete');
+    expect((await post('{ hello }', { 'x-user': 'bob@acme' })).status).toBe(200);
+    const refused = await post('{ hello }', { 'x-user': 'cy@acme' });
+    expect([refused.status, await refused.json()]).toMatchObject([429, LIMITED]);
+    expect((await stream({ 'x-user': 'di@acme' }).response).status).toBe(429);
+    ada.send({ id: '2', type: 'subscribe', payload: { query: '{ hello }' } });
+    expect(await ada.next()).toMatchObject({ id: '2', type: 'error', payload: LIMITED.errors });
+    expect((await post('{ hello }', { 'x-user': 'ada@other' })).status).toBe(200);
+    for (let count = 0; count < 4; count++) expect((await post('{ hello }')).status).toBe(200);
+  });
+
+  it.each([
+    [MODERN, 1013],
+    [LEGACY, 1011],
+  ])(
+    'holds the place of a socket for its key, before and after its caller is known (%s)',
+    async (protocol, code) => {
+      const { socketUrl, stream, upgrade, subscriptions, reports } = await serve({
+        connections: 1,
+        key: tenantOf,
+      });
+      const acme = await connect(socketUrl, protocol, { headers: ACME });
+      expect((await upgrade(ACME)).status).toBe(429);
+      expect((await upgrade({ 'x-tenant': 'other' })).status).toBe(101);
+      // Without limits, until the caller is known.
+      const late = await connect(socketUrl, protocol);
+      late.send({ type: 'connection_init', payload: { user: 'ada@acme' } });
+      expect((await late.closed).code).toBe(code);
+      expect((await stream({ 'x-user': 'ada@acme' }).response).status).toBe(429);
+      // The place goes with the caller to another key.
+      acme.send({ type: 'connection_init', payload: { user: 'ada@moved' } });
+      await acme.until(({ type }) => type === 'connection_ack');
+      expect((await upgrade({ 'x-tenant': 'moved' })).status).toBe(429);
+      await until(() => subscriptions.stats().connections === 1);
+      await ready(socketUrl, protocol, { user: 'bob@acme' });
+      expect((await upgrade(ACME)).status).toBe(429);
+      for (let count = 0; count < 2; count++) await ready(socketUrl, protocol);
+      expect(reports).toEqual([]);
+    },
+  );
+
+  it('bounds the subscriptions of a key, and the sockets that it opens', async () => {
+    const { socketUrl, upgrade } = await serve({
+      subscriptions: 1,
+      newConnections: 3,
+      window,
+      key: tenantOf,
+    });
+    const one = await ready(socketUrl, MODERN, { user: 'ada@acme' });
+    const other = await ready(socketUrl, MODERN, { user: 'bob@acme' });
+    subscribeTo(one, 'a');
+    await one.silence();
+    subscribeTo(other, 'b');
+    expect(await other.next()).toMatchObject({ id: 'b', type: 'error', payload: LIMITED.errors });
+    for (let count = 0; count < 3; count++) expect((await upgrade(ACME)).status).toBe(101);
+    expect((await upgrade(ACME)).status).toBe(429);
+    expect((await upgrade({ 'x-tenant': 'other' })).status).toBe(101);
+  });
+
+  it('gets the request with its state, and the caller: undefined before there is one', async () => {
+    const seen: unknown[] = [];
+    const { socketUrl, post } = await serve({
+      connections: 5,
+      newOperations: 5,
+      key({ state, socket, url }, caller) {
+        seen.push([state, url.split('/')[1], caller?.id ?? caller]);
+        return socket.remoteAddress;
+      },
+    });
+    await post('{ hello }', ADA.headers);
+    expect(seen.splice(0)).toEqual([[{}, '', 'ada']]);
+    await ready(socketUrl);
+    expect(seen[0]).toEqual([{}, 'graphql', undefined]);
+    expect(seen.at(-1)).toEqual([{}, 'graphql', null]);
+  });
+
+  it.each<[string, () => string]>([
+    [
+      'throws',
+      () => {
+        throw new Error('a bug');
+      },
+    ],
+    ['returns null', (() => null) as () => never],
+    ['returns a number', (() => 5) as () => never],
+    ['returns a promise', (async () => 'ada') as () => never],
+  ])('a key that %s fails what it counts, and not the server', async (_how, key) => {
+    let isBroken = true;
+    const { reports, socketUrl, post, upgrade } = await serve({
+      connections: 5,
+      newOperations: 5,
+      key: () => (isBroken ? key() : 'ok'),
+    });
+    const failed = await post('{ hello }');
+    expect([failed.status, await failed.text()]).toEqual([
+      500,
+      expect.stringContaining('INTERNAL_SERVER_ERROR'),
+    ]);
+    expect((await upgrade()).status).toBe(500);
+    isBroken = false;
+    const client = await ready(socketUrl);
+    isBroken = true;
+    client.send({ id: '1', type: 'subscribe', payload: { query: '{ hello }' } });
+    expect(await client.next()).toMatchObject({
+      type: 'error',
+      payload: [{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }],
+    });
+    expect(reports).toHaveLength(3);
+    isBroken = false;
+    expect((await post('{ hello }')).status).toBe(200);
+  });
+
+  it('reads the headers of a socket also if no other function of the options does', async () => {
+    const handler = graphqlHTTP(schema, {
+      clientLimits: { subscriptions: 1, key: ({ headers }) => headers.host },
+    });
+    const server = http.createServer(handler);
+    attachSubscriptions(server, handler, { path: '/' });
+    const { socketUrl } = await listen(server, '/');
+    const [one, other] = [await ready(socketUrl), await ready(socketUrl)];
+    subscribeTo(one, 'a');
+    await one.silence();
+    subscribeTo(other, 'b');
+    expect(await other.next()).toMatchObject({ id: 'b', type: 'error', payload: LIMITED.errors });
+  });
+
+  it('counts a WebSocket that another server accepted once, also while Redis is asked about it', async () => {
+    const redis = await startRedis();
+    atEnd(() => redis.kill());
+    TIMES.wait = 10_000;
+    const handler = graphqlHTTP(schema, {
+      caller: callerOf,
+      clientLimits: { connections: 1, newConnections: 5, window, redis: redis.url, key: () => 'all' },
+    });
+    const server = http.createServer(handler);
+    const foreign = new WebSocketServer({ server, handleProtocols: () => MODERN });
+    foreign.on('connection', handler.websocketHandler);
+    const { socketUrl } = await listen(server);
+    const first = await ready(socketUrl, MODERN, { user: 'ada' });
+    expect((await (await connect(socketUrl)).closed).code).toBe(1013);
+    first.send({ id: 'q', type: 'subscribe', payload: { query: '{ hello }' } });
+    expect(await first.next()).toMatchObject({ id: 'q', type: 'next' });
   });
 });

@@ -287,6 +287,30 @@ describe('@rateLimit on other transports', () => {
     expect(calls).toHaveLength(2);
   });
 
+  it('by caller counts the key of clientLimits, over HTTP and for agents, and nothing for a client without one', async () => {
+    const folder = makeFolder({ 'documents.json': JSON.stringify({ login: 'query login { login }' }) });
+    const { post, url } = await serve({
+      documents: { from: `${folder}/documents.json` },
+      clientLimits: { key: ({ headers }) => headers['x-tenant']?.toString() },
+    });
+    const login = (user: string, tenant: string) =>
+      post('{ login byAddress }', {}, { 'x-user': user, 'x-tenant': tenant });
+    expect(await login('ada', 'acme')).not.toHaveProperty('errors');
+    expect((await login('bob', 'acme')).errors).toEqual(refused(['byAddress']));
+    expect((await login('cy', 'acme')).errors).toEqual(refused(['login'], ['byAddress']));
+    expect((await login('ada', 'other')).errors).toEqual(refused(['byAddress']));
+    expect(await post('{ a: login b: login c: login }')).not.toHaveProperty('errors');
+    const agentOf = async (tenant: string) => {
+      const client = new Client({ name: 'agent', version: '1' });
+      const requestInit = { headers: { 'x-tenant': tenant } };
+      await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`), { requestInit }));
+      atEnd(() => client.close());
+      return JSON.stringify(await client.callTool({ name: 'login', arguments: {} }));
+    };
+    expect(await agentOf('acme')).toContain('requested too often');
+    expect(await agentOf('third')).not.toContain('requested too often');
+  });
+
   it('shares the buckets of processes with one Redis', async () => {
     const redis = await startRedis();
     atEnd(() => redis.kill());

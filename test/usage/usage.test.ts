@@ -195,6 +195,54 @@ describe('the clients of the option usage', () => {
     expect(await named({ caller: () => null }, {})).toEqual(['_UNNAMED']);
   });
 
+  it('are named by the function usage.client in place of the caller, over HTTP and sockets', async () => {
+    const client = (_source: unknown, context: unknown) => Object(context).app;
+    const handler = create(
+      { client },
+      {
+        caller: () => ({ id: 'ada', client: 'of the caller' }),
+        context: ({ headers }, { connectionParams }) => ({
+          app: connectionParams?.['app'] ?? headers['x-app'],
+        }),
+      },
+    );
+    const server = await run(express().use('/graphql', handler));
+    const subscriptions = attachSubscriptions(server.server, handler, { path: '/graphql' });
+    atEnd(
+      () => server.close(),
+      () => subscriptions.close(),
+    );
+    const socket = await ready(server.url.replace('http', 'ws'), MODERN, {
+      app: { name: 'tv', version: '7' },
+    });
+    socket.send({ id: '1', type: 'subscribe', payload: { query: '{ user { id } }' } });
+    await socket.until(({ type }) => type === 'complete');
+    await socket.close();
+    await post(handler, { query: '{ user { id } }' }, { 'x-app': 'web' });
+    await post(handler, { query: '{ user { id } }' }, { 'graphql-client-name': 'by header' });
+    await post(handler, { query: '{ user { id } }' });
+    const names = Object.keys(clientsOf(await handler.usage.report()));
+    expect(names.sort()).toEqual(['_UNNAMED', 'by header', 'tv@7', 'web']);
+  });
+
+  it.each<[string, () => string]>([
+    [
+      'throws',
+      () => {
+        throw new Error('on purpose');
+      },
+    ],
+    ['returns a number', (() => 5) as () => never],
+    ['returns a promise', (async () => 'web') as () => never],
+  ])('whose function %s get a masked error, and the operator one report', async (_how, client) => {
+    const errors: unknown[] = [];
+    const handler = create({ client }, { onError: (error) => void errors.push(error) });
+    const { status, body } = await post(handler, { query: '{ user { id } }' });
+    expect([status, body.errors[0].extensions.code]).toEqual([500, 'INTERNAL_SERVER_ERROR']);
+    expect(errors).toHaveLength(1);
+    expect(clientsOf(await handler.usage.report())).toEqual({});
+  });
+
   it('are at most a hundred per day: further ones are _OTHER, and nothing is lost', async () => {
     const handler = create({});
     const server = await run(express().use('/graphql', handler));

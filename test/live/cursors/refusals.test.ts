@@ -1,5 +1,6 @@
 /** @tags once slow */
 import { createHmac } from 'node:crypto';
+import type { ContextSource } from '../../../types/connect.ts';
 import { until } from '../../until.ts';
 import { KEY, publish, type Served, serve } from './serve.ts';
 import { type Subscribe, TRANSPORTS } from './transports.ts';
@@ -75,6 +76,41 @@ describe.each(Object.entries(TRANSPORTS))('a refused cursor over %s', (_name, su
     await publish(served, 0, 1);
     expect((await resumed.next()).data).toEqual({ tick: 0 });
   });
+
+  it('a cursor is bound to the user of the option cursors.user, whoever is the caller', async () => {
+    const user = (_source: unknown, context: unknown): string => String(Object(context).user).charAt(0);
+    const served = await serve({ cursors: { key: KEY, user } });
+    const cursor = await cursorFor(served, subscribe, 'ann');
+    expect(await codeOf(served, cursor, { user: 'bob' })).toBe('CURSOR_INVALID');
+    const resumed = await subscribe(served, { query: QUERY, extensions: { after: cursor } }, 'alan');
+    await publish(served, 0, 1);
+    expect((await resumed.next()).data).toEqual({ tick: 0 });
+  });
+
+  it('the function cursors.user gets the headers of the request or the upgrade without other functions', async () => {
+    const user = ({ headers }: ContextSource): string => String(headers.host !== undefined);
+    const graphql = { caller: undefined, context: undefined };
+    const served = await serve({ graphql, cursors: { key: KEY, user } });
+    const cursor = await cursorFor(served, subscribe);
+    const same = await serve({ graphql, events: served.events, cursors: { key: KEY, user: () => 'true' } });
+    const resumed = await subscribe(same, { query: QUERY, extensions: { after: cursor } });
+    await publish(same, 0, 1);
+    expect(await resumed.next()).toMatchObject({ extensions: { cursor: expect.any(String) } });
+  });
+
+  it.each([[() => Promise.resolve('ann')], [() => ({})], [() => 1]])(
+    'a function cursors.user that returns a wrong value fails the operation, not the server',
+    async (user) => {
+      const served = await serve({ cursors: { key: KEY, user: user as () => string } });
+      for (let attempt = 0; attempt < 2; attempt++) {
+        const client = await subscribe(served, { query: QUERY });
+        expect((await client.next()).errors).toMatchObject([
+          { extensions: { code: 'INTERNAL_SERVER_ERROR' } },
+        ]);
+        await client.close();
+      }
+    },
+  );
 
   it('a cursor of another key is refused, and the cursors of an earlier key are accepted', async () => {
     const [other, old, current] = ['1', '2', '3'].map((letter) => letter.repeat(32)) as [
