@@ -12,7 +12,7 @@ import { type Dependency, type Files, withOpen } from '../static/files.ts';
 import { etagOfBytes } from '../static/hash.ts';
 import { mediaTypeOf } from '../static/media-types.ts';
 import type { StaticSettings } from '../static/options.ts';
-import { segmentOf } from '../static/path.ts';
+import { encodePath, segmentOf } from '../static/path.ts';
 import type { HeaderList, Representation } from '../static/representation.ts';
 import { type FileRequest, warnOfSystem as warn } from '../static/request.ts';
 import { walkFiles } from '../static/tree.ts';
@@ -299,7 +299,7 @@ class Pages implements PageMaker {
 
   /** What the URLs in a page are relative to. */
   #baseOf(filePath: string, { base }: Parsed): URL {
-    const page = new URL(`${OWN}${this.mount ?? ''}${filePath.split('/').map(encodeURIComponent).join('/')}`);
+    const page = new URL(`${OWN}${this.mount ?? ''}${encodePath(filePath)}`);
     return base !== undefined && URL.canParse(base, page) ? new URL(base, page) : page;
   }
 

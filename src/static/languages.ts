@@ -4,6 +4,7 @@ import { decodePart } from '../http/routing.ts';
 import type { Dependency, Files } from './files.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
+import { encodePath } from './path.ts';
 import { type RequestTriple, referenceTo } from './request.ts';
 import { isServed } from './variants.ts';
 
@@ -35,12 +36,8 @@ export async function findLanguages(
   const paths = new Map<string, string>();
   const dependencies: Dependency[] = [];
   for (const language of settings.languages) {
-    const path = files.pathOf(`/${language}${filePath}`);
-    const found = await files.stat(path);
-    const dependency = { path, version: found?.version };
-    dependencies.push(dependency);
-    if (found?.kind === 'file' && (await isServed(files, dependency)))
-      paths.set(language, `/${language}${filePath}`);
+    const path = `/${language}${filePath}`;
+    if (await isServed(files, path, dependencies)) paths.set(language, path);
   }
   const [language] = settings.languages;
   if (paths.size === 0) return { language, paths: undefined, vary: undefined, dependencies };
@@ -69,7 +66,7 @@ export function addLanguageHeaders(
   settings: StaticSettings,
 ): void {
   addVary(res, varyOf(settings));
-  const reference = referenceTo(path.split('/').map(encodeURIComponent).join('/'), req);
+  const reference = referenceTo(encodePath(path), req);
   if (reference !== undefined) res.setHeader('Content-Location', reference);
 }
 

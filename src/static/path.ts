@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { extname } from 'node:path';
 import type { ConnectRequest } from '../../types/connect.ts';
 import { decodePart, pathOf } from '../http/routing.ts';
+import type { StaticSettings } from './options.ts';
 
 /** Why a request target is refused, with the status that `send` has for it. */
 interface Refused {
@@ -134,6 +135,13 @@ export function hasDotSegment(path: string): boolean {
   const wellKnown = /^\/\.well-known(?:\/|$)/.test(path);
   return !wellKnown || path.indexOf('/.', '/.well-known'.length) >= 0;
 }
+
+/** Whether the option `dotfiles` keeps a path from being served. */
+export const isHidden = (path: string, { dotfiles }: Pick<StaticSettings, 'dotfiles'>): boolean =>
+  dotfiles !== 'allow' && hasDotSegment(path);
+
+/** The path of a URL for a decoded one. */
+export const encodePath = (path: string): string => path.split('/').map(encodeURIComponent).join('/');
 
 const HTML_TYPE = /(?:^|,)\s*text\/html\s*(?:;(?!\s*q=0(?:\.0*)?\s*(?:,|$))[^,]*)?(?=,|$)/i;
 

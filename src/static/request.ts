@@ -14,7 +14,7 @@ import {
 import { pathOf } from '../http/routing.ts';
 import { isObject } from '../options/values.ts';
 import type { StaticSettings } from './options.ts';
-import { requestedPath, segmentOf } from './path.ts';
+import { encodePath, requestedPath, segmentOf } from './path.ts';
 
 export interface RequestTriple {
   readonly req: ConnectRequest;
@@ -158,20 +158,20 @@ export function redirectTo(
 
 /** Redirects to another path below the mount, with the query of the request. */
 export const redirectBelowMount = (request: Pick<RequestTriple, 'req' | 'res'>, urlPath: string): boolean =>
-  redirectTo(request, { to: urlPath.split('/').map(encodeURIComponent).join('/'), status: 308 });
+  redirectTo(request, { to: encodePath(urlPath), status: 308 });
 
-/** Responds with a status and its name as the body, which contains nothing from the request. */
+/** Responds with a status and its name, or another text that contains nothing from the request. */
 export function sendStatus(
   { req, res }: Pick<RequestTriple, 'req' | 'res'>,
   status: number,
   headers: Headers = {},
+  text: string | undefined = STATUS_CODES[status],
 ): void {
   removeContentHeaders(res);
   res.removeHeader('Content-Location');
   if (status >= 400) removeFileHeaders(res);
-  const body = `${STATUS_CODES[status]}\n`;
   const common = { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' };
-  writeReply(req, res, { status, headers: { ...common, ...headers }, body });
+  writeReply(req, res, { status, headers: { ...common, ...headers }, body: `${text}\n` });
 }
 
 /** Responds with 503 when a file keeps changing: the client may retry soon. */

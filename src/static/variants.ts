@@ -5,7 +5,7 @@ import { addVary } from '../http/reply.ts';
 import { type Dependency, type Files, withOpen } from './files.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
-import { hasDotSegment, isServedName, requestedPath, segmentOf } from './path.ts';
+import { isHidden, isServedName, requestedPath, segmentOf } from './path.ts';
 import type { FileRequest } from './request.ts';
 import { isPermissionError } from './root.ts';
 
@@ -47,12 +47,9 @@ export async function findVariants(
         variants.push({ path, type: essenceOf(original) });
         break;
       }
-      if (!mayBeServed(path, settings)) continue;
-      const found = await files.stat(files.pathOf(path));
-      const version = found?.kind === 'file' ? found.version : undefined;
-      const dependency = { path: files.pathOf(path), version };
-      dependencies.push(dependency);
-      if (!(await isServed(files, dependency))) continue;
+      // The rules of a request path hold for a path that is derived from one.
+      if (isHidden(path, settings) || !isServedName(segmentOf(path), settings)) continue;
+      if (!(await isServed(files, path, dependencies))) continue;
       variants.push({ path, type: essenceOf(mediaTypeOf(path)) });
       break;
     }
@@ -61,17 +58,14 @@ export async function findVariants(
   return { variants: hasOthers ? variants : undefined, dependencies };
 }
 
-/** The rules of a request path hold for a path that is derived from one. */
-function mayBeServed(path: string, settings: StaticSettings): boolean {
-  if (settings.dotfiles !== 'allow' && hasDotSegment(path)) return false;
-  return isServedName(segmentOf(path), settings);
-}
-
-/** Whether a file can be opened, and is not outside the root. */
-export async function isServed(files: Files, { path, version }: Dependency): Promise<boolean> {
-  if (version === undefined) return false;
+/** Whether there is a file that can be opened, and is not outside the root. Adds its path to those that decided. */
+export async function isServed(files: Files, filePath: string, dependencies: Dependency[]): Promise<boolean> {
+  const path = files.pathOf(filePath);
+  const found = await files.stat(path);
+  dependencies.push({ path, version: found?.version });
+  if (found?.kind !== 'file') return false;
   try {
-    return (await withOpen(files, path, version, async () => true)) === true;
+    return (await withOpen(files, path, found.version, async () => true)) === true;
   } catch (error) {
     if (isPermissionError(error)) return false;
     throw error;
