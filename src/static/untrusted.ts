@@ -73,18 +73,7 @@ export function removeUnsafeHeaders(res: ServerResponse, headers: HeaderList | u
   if (isDownload && !isSet) res.removeHeader('Content-Disposition');
 }
 
-const FOR_PAGES = [
-  'html',
-  'index',
-  'extensions',
-  'cleanUrls',
-  'notFound',
-  'fallback',
-  'pages',
-  'listing',
-  'variants',
-  'rules',
-];
+const FOR_PAGES = 'html index extensions cleanUrls notFound fallback pages listing variants rules'.split(' ');
 
 /** Refuses options that would send files of users as pages. */
 export function assertNoPages(options: Readonly<Record<string, unknown>>): void {
