@@ -12,6 +12,7 @@ import type { LoadOptions } from './load.ts';
 import type { StaticSettings } from './options.ts';
 import { etagForCoding, type Representation } from './representation.ts';
 import { openRealPath } from './root.ts';
+import type { Rules } from './rules.ts';
 import { sameContent, sameVersion } from './version.ts';
 
 // Checks per turn of the event loop, which take about a millisecond when they are synchronous.
@@ -73,7 +74,8 @@ export class Coalescer {
     if (this.#queued.length > 0) this.#schedule();
     // All checks run before all responses, which keeps the code of each step in the CPU caches.
     const unchanged: Waiter[] = [];
-    for (let i = 0; i < batch.length; i += CHUNK) this.#checkChunk(batch.slice(i, i + CHUNK), unchanged);
+    if (this.#context.rules?.isUnchangedSync() === false) this.#pendingAsync.push(...batch);
+    else for (let i = 0; i < batch.length; i += CHUNK) this.#checkChunk(batch.slice(i, i + CHUNK), unchanged);
     this.#startAsyncChecks();
     for (const waiter of unchanged) finishIsolated(waiter, undefined, waiter.entry.file);
   };
@@ -147,6 +149,8 @@ function finishIsolated(waiter: Waiter, error: unknown, result: LoadResult | und
 export interface CheckContext {
   readonly files: Pick<Files, 'allowsSync' | 'isUnchanged' | 'isUnchangedSync'>;
   readonly cache: FileCache;
+  /** Checked before the files of each batch: a deployment replaces both. */
+  readonly rules?: Pick<Rules, 'isUnchangedSync' | 'refresh'> | undefined;
   readonly load: (urlPath: string, options: LoadOptions) => Promise<LoadResult>;
   /** Whether the symbolic links on the path still lead to the same place inside the root. */
   readonly stillResolves: (file: LoadedFile) => Promise<boolean>;
@@ -178,6 +182,7 @@ export function isUnchangedSync(context: CheckContext, entry: CacheEntry, now: n
 
 /** Checks a cache entry in the thread pool, and loads the file when it is not cached or has changed. */
 export async function revalidate(context: CheckContext, entry: CacheEntry): Promise<LoadResult> {
+  await context.rules?.refresh();
   const { file } = entry;
   const mustLoad = file === undefined || file.isRacilyClean || entry.wantsBodies;
   if (mustLoad || !(await isUnchanged(context, entry, file))) return await reload(context, entry);

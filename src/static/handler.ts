@@ -27,7 +27,7 @@ import { addLanguageHeaders, languageOf, preferredLanguages, preferredPath } fro
 import { Listings } from './listing.ts';
 import { type LoadOptions, loadFile, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
-import { hasDotSegment, isNavigation, mayBePage, parseRequestPath, targetOf } from './path.ts';
+import { isHidden, isNavigation, mayBePage, parseRequestPath, targetOf } from './path.ts';
 import {
   type FileRequest,
   failResponse,
@@ -43,9 +43,9 @@ import {
   sendStatus,
   sendUnavailable,
 } from './request.ts';
-import { type StreamPlan, sendFile } from './respond.ts';
+import { type StreamPlan, sendFile, setResponseHeaders } from './respond.ts';
 import { assertPages, isPermissionError, RootDirectory } from './root.ts';
-import { addHeaders, hasRules, Rules } from './rules.ts';
+import { hasRules, Rules } from './rules.ts';
 import type { SourceFiles } from './source.ts';
 import { existingFolders } from './tree.ts';
 import { selectVariant } from './variants.ts';
@@ -104,6 +104,7 @@ export function createHandler(
   };
   const checker = new Coalescer({
     cache,
+    rules,
     load,
     stillResolves: (file) => stillResolves(keep?.owns(file) ? keep.root : files, file),
     files,
@@ -147,10 +148,10 @@ const needsDirectory = (option: string): TypeError =>
   );
 
 function createCacheHandler(context: ServeContext): StaticHandler['handle'] {
-  const { settings, cache, pages, rules } = context;
+  const { settings, cache, pages } = context;
   packages.etag();
   packages.send();
-  const handle: StaticHandler['handle'] = (req, res, nextHandler) => {
+  return (req, res, nextHandler) => {
     const isRead = req.method === 'GET' || req.method === 'HEAD';
     // Most requests are for a cached path in a spelling that needs no decoding: they skip the parser.
     const cached = isRead ? cache.get(withoutQuery(req.url ?? '')) : undefined;
@@ -163,16 +164,6 @@ function createCacheHandler(context: ServeContext): StaticHandler['handle'] {
     const urlPath = acceptPath({ req, res, next }, settings);
     if (urlPath === undefined) return;
     serve(new CachedRequest(req, res, next, cache.getOrCreate(urlPath), context));
-  };
-  return rules === undefined ? handle : afterRefresh(rules, handle);
-}
-
-/** Lets requests wait while the files with rules are read. */
-function afterRefresh(rules: Rules, handle: StaticHandler['handle']): StaticHandler['handle'] {
-  return (req, res, next) => {
-    const reading = rules.refresh();
-    if (reading === undefined) handle(req, res, next);
-    else void reading.then(() => handle(req, res, next));
   };
 }
 
@@ -202,7 +193,7 @@ function acceptPath(request: RequestTriple, settings: StaticSettings): string | 
     return void passThrough(request, parsed, settings);
   }
   const { path } = parsed;
-  if (settings.dotfiles !== 'allow' && hasDotSegment(path)) {
+  if (isHidden(path, settings)) {
     const status = settings.dotfiles === 'deny' ? 403 : 404;
     return void passThrough(request, { reason: 'a dotfile', status }, settings);
   }
@@ -301,10 +292,9 @@ const MAX_RETRIES = 40;
 /** Responds from the cache while the entry is fresh; otherwise checks the entry first. */
 function serve(request: CachedRequest): void {
   const { entry } = request;
-  if (request.context.rules?.hasForced && request.role === 'asked' && followRule(request, true)) return;
   request.context.cache.use(entry);
   const isFresh = entry.freshUntil > 0 && entry.freshUntil > performance.now();
-  if (entry.file !== undefined && isFresh) respondWithFile(request, entry.file);
+  if (entry.file !== undefined && isFresh) respond(request, undefined, entry.file);
   else lookUp(request, entry);
 }
 
@@ -331,6 +321,7 @@ function tryNext(request: CachedRequest, [step, ...others]: readonly Step[] = re
 function respond(request: CachedRequest, error: unknown, result: LoadResult | undefined): void {
   const { res, wasStarted } = request;
   if (wasStarted ? res.writableEnded || isClientGone(res) : isFinished(res)) return;
+  if (request.role === 'asked' && followRule(request, true)) return;
   if (result === undefined) respondToError(request, error);
   else if (wasStarted && result.kind !== 'not-found') request.next(startedBeforeFile());
   else if (result.kind === 'file') respondWithFile(request, result);
@@ -527,14 +518,14 @@ function variantOf(
 }
 
 /** The rules of the path that was asked for hold for the file in its place, before those of that file. */
-function addAskedHeaders({ req, res, role, context: { rules, settings } }: CachedRequest): void {
+function addAskedHeaders({ res, asked, role, context: { rules } }: CachedRequest): void {
   if (rules === undefined) return;
-  const asked = parseRequestPath(targetOf(req), settings);
-  if (asked.kind !== 'path') return;
-  const { headers, cacheControl, vary } = rules.headersFor(asked.path);
+  const { headers, cacheControl, vary } = rules.headersFor(asked.urlPath);
+  if (vary !== undefined) addVary(res, vary);
+  setResponseHeaders(res, res.statusCode, headers);
   // A page in place of a missing file does not live as long as that file.
-  const isSame = role !== 'page' && cacheControl !== undefined;
-  addHeaders(res, isSame ? [...headers, 'cache-control', cacheControl] : headers, vary);
+  if (role !== 'page' && cacheControl !== undefined)
+    setResponseHeaders(res, res.statusCode, ['Cache-Control', cacheControl]);
 }
 
 /** Makes a page again whose body was evicted: no file has its bytes. */
