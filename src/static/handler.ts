@@ -513,7 +513,7 @@ function variantOf(
     return [{ urlPath: translated, role: 'variant', mayVary: true }, original];
   }
   request.mayVary = false;
-  const variant = variants && selectVariant(request, variants, uncompressed.metadata.type);
+  const variant = variants && selectVariant(request, variants, uncompressed.metadata);
   return variant === undefined ? NO_STEPS : [{ urlPath: variant.path, role: 'variant' }, original];
 }
 

@@ -158,7 +158,9 @@ function describe(
   const untrusted = settings.untrusted ? untrustedFile(found.path) : undefined;
   const headers =
     page === undefined ? rules?.headers : page.additions.headersWith(page.headers, rules?.headers);
-  const added = language === undefined ? headers : [...(headers ?? []), 'Content-Language', language];
+  // In lower case as those of rules, of which one may say the same.
+  const isSaid = language === undefined || headers?.includes('content-language');
+  const added = isSaid ? headers : [...(headers ?? []), 'content-language', language];
   return {
     type: untrusted?.type ?? rules?.type ?? mediaTypeOf(found.path),
     cacheControl: rules?.cacheControl ?? settings.cacheControl(found.filePath),

@@ -6,6 +6,7 @@ import { type Dependency, type Files, withOpen } from './files.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import { isHidden, isServedName, requestedPath, segmentOf } from './path.ts';
+import type { Metadata } from './representation.ts';
 import type { FileRequest } from './request.ts';
 import { isPermissionError } from './root.ts';
 
@@ -76,12 +77,12 @@ export async function isServed(files: Files, filePath: string, dependencies: Dep
  * Selects the variant that a client names in `Accept` and prefers at least as much as the file. Adds the headers of the
  * negotiation to the response.
  *
- * @param type - the media type of the file
+ * @param metadata - that of the file
  */
 export function selectVariant(
   { req, res, entry }: FileRequest,
   variants: readonly Variant[],
-  type: string,
+  { type, added = [] }: Metadata,
 ): Variant | undefined {
   addVary(res, 'Accept');
   const best = bestOf(variants, essenceOf(type), req.headers.accept);
@@ -94,7 +95,7 @@ export function selectVariant(
     const reference = referenceTo(variant, req, entry.urlPath);
     if (reference === undefined) continue;
     const link = `<${reference}>; rel="alternate"; type="text/markdown"`;
-    const given = res.getHeader('Link');
+    const given = res.getHeader('Link') ?? added.find((_, at) => at % 2 === 1 && added[at - 1] === 'link');
     res.setHeader('Link', given === undefined ? link : [given, link].flat().map(String));
   }
   return undefined;

@@ -145,6 +145,16 @@ describe('the languages of the option variants', () => {
     },
   );
 
+  it('a page with a nonce has its language too', async () => {
+    const port = await serve(FOLDERS, LANGUAGES, { cleanUrls: true, pages: { csp: { nonce: true } } });
+    const { text, headers } = await get(port, '/guide', { 'accept-language': 'de' });
+    expect([text, headers['content-language'], headers['content-location']]).toEqual([
+      'guide de',
+      'de',
+      './de/guide',
+    ]);
+  });
+
   it('routes of an application and pages for 404 follow after the languages', async () => {
     const port = await serve(FOLDERS, LANGUAGES, { fallback: 'nearest' });
     const headers = { accept: 'text/html', 'accept-language': 'de' };

@@ -5,7 +5,7 @@ import express from 'express';
 import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import type { StaticFilesOptions } from '../../types/static.ts';
-import { bare, get, listen, makeFolder, put } from './fixture.ts';
+import { bare, get, listen, makeFolder, put, raw, rawGet } from './fixture.ts';
 
 const PAGE = { accept: 'text/html' };
 const FILES = {
@@ -214,6 +214,18 @@ describe('headers of the option rules', () => {
     ]);
   });
 
+  it('a rule for Link stays beside the link to a Markdown variant, and one for Content-Language is the only one', async () => {
+    const headers = '/*\n  Link: </a>; rel=preload\n/b\n  Content-Language: fr';
+    const variants = { formats: ['md' as const], language: ['en', 'de'] };
+    const dir = makeFolder({ 'a.html': 'a', 'a.md': 'a', 'b.html': 'b', 'de/b.html': 'b de' });
+    const port = await listen(bare(staticFiles(dir, { cleanUrls: true, variants, rules: { headers } })));
+    const page = await get(port, '/a');
+    expect(page.headers.link).toBe('</a>; rel=preload, <./a.md>; rel="alternate"; type="text/markdown"');
+    expect(page.headers['content-language']).toBe('en');
+    const answer = await rawGet(port, '/b');
+    expect(answer.match(/content-language: .*/gi)).toEqual(['content-language: fr']);
+  });
+
   it('headers that earlier middleware has set are kept', async () => {
     const files = staticFiles(makeFolder(FILES), { rules: { headers: HEADERS } });
     const port = await listen((req, res) => {
@@ -308,6 +320,19 @@ describe('rules: true', () => {
     if (kind === 'source') source.delete('/_headers');
     else rmSync(join(dir, '_headers'));
     expect(await header()).toBeUndefined();
+  });
+
+  it('a request gets the rules that are in force when it arrives, also after another one of the same turn', async () => {
+    const source = memoryFiles({ '/app.js': 'app', '/_headers': '/*\n  X-A: 1' });
+    const files = bare(staticFiles(source, { rules: true }));
+    const port = await listen((req, res) => {
+      if (req.url === '/app.js?2') source.set('/_headers', '/*\n  X-A: 2');
+      files(req, res);
+    });
+    expect((await get(port, '/app.js')).headers['x-a']).toBe('1');
+    const head = ' HTTP/1.1\r\nHost: x\r\n';
+    const both = await raw(port, `GET /app.js?1${head}\r\nGET /app.js?2${head}Connection: close\r\n\r\n`);
+    expect(both.match(/x-a: \d/gi)?.[1]).toBe('x-a: 2');
   });
 
   it('a mistake is a warning with its line, and the last good rules stay in force', async () => {
