@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
 import { packages } from '../diagnostics/packages.ts';
-import { addVary, isResourceError, startedBefore, toError, wasCutOff } from '../http/reply.ts';
+import { addVary, isResourceError, joinVary, startedBefore, toError, wasCutOff } from '../http/reply.ts';
 import { pathOf } from '../http/routing.ts';
 import { optionError } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
@@ -23,11 +23,12 @@ import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
 import { Compressor } from './compress.ts';
 import { type Files, notFound } from './files.ts';
 import { KeptFiles } from './keep.ts';
-import { addLanguageHeaders, languageOf, preferredLanguages, preferredPath } from './languages.ts';
+import { isTranslation, languageOf, preferredLanguages, preferredPath, varyOf } from './languages.ts';
 import { Listings } from './listing.ts';
 import { type LoadOptions, loadFile, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
-import { isHidden, isNavigation, mayBePage, parseRequestPath, targetOf } from './path.ts';
+import { encodePath, isHidden, isNavigation, mayBePage, parseRequestPath, targetOf } from './path.ts';
+import { addMissing } from './representation.ts';
 import {
   type FileRequest,
   failResponse,
@@ -39,11 +40,12 @@ import {
   redirectBelowMount,
   redirectTo,
   redirectToSlash,
+  referenceTo,
   sendOutOfResources,
   sendStatus,
   sendUnavailable,
 } from './request.ts';
-import { type StreamPlan, sendFile, setResponseHeaders } from './respond.ts';
+import { type StreamPlan, sendFile } from './respond.ts';
 import { assertPages, isPermissionError, RootDirectory } from './root.ts';
 import { hasRules, Rules } from './rules.ts';
 import type { SourceFiles } from './source.ts';
@@ -256,6 +258,7 @@ class CachedRequest implements Waiter, FileRequest {
   /** Whether the headers were sent before the request arrived. */
   readonly wasStarted: boolean;
   status = 200;
+  inPlace: FileRequest['inPlace'];
   role: Role = 'asked';
   /** The paths to look up if that of `entry` has no file. */
   steps: readonly Step[] = NO_STEPS;
@@ -340,7 +343,6 @@ function respondMoved(request: CachedRequest, { to }: Moved): void {
   // A page that was found in the folder of a language is at the path without it.
   const at = request.role === 'language' ? `/${to.split('/').slice(2).join('/')}` : to;
   if (isByUrl(request) && at !== request.asked.urlPath && redirectBelowMount(request, at)) return;
-  if (request.role === 'variant') addLanguageHeaders(request, to, request.context.settings);
   if (++request.retries > MAX_RETRIES) sendUnavailable(request);
   else lookUp(request, request.context.cache.getOrCreate(to));
 }
@@ -474,8 +476,6 @@ function respondWithFile(request: CachedRequest, file: LoadedFile): void {
     request.next(startedBeforeFile());
     return;
   }
-  if (request.role === 'language')
-    addLanguageHeaders(request, request.entry.urlPath, request.context.settings);
   if (request.mayVary && tryNext(request, variantOf(request, file))) return;
   if (file.page !== undefined && file.uncompressed.body === undefined) {
     makeAgain(request);
@@ -485,7 +485,7 @@ function respondWithFile(request: CachedRequest, file: LoadedFile): void {
     waitForEtag(request, file);
     return;
   }
-  if (request.entry !== request.asked) addAskedHeaders(request);
+  request.inPlace = headersInPlace(request, file);
   let plan: StreamPlan | undefined;
   try {
     plan = sendFile(request, file);
@@ -508,24 +508,31 @@ function variantOf(
   const original: Step = { urlPath: request.entry.urlPath, role: 'original' };
   const { settings } = request.context;
   const translated = languages && preferredPath(request.req, languages, settings);
-  if (translated !== undefined) {
-    addLanguageHeaders(request, translated, settings);
-    return [{ urlPath: translated, role: 'variant', mayVary: true }, original];
-  }
+  if (translated !== undefined) return [{ urlPath: translated, role: 'variant', mayVary: true }, original];
   request.mayVary = false;
   const variant = variants && selectVariant(request, variants, uncompressed.metadata);
   return variant === undefined ? NO_STEPS : [{ urlPath: variant.path, role: 'variant' }, original];
 }
 
 /** The rules of the path that was asked for hold for the file in its place, before those of that file. */
-function addAskedHeaders({ res, asked, role, context: { rules } }: CachedRequest): void {
-  if (rules === undefined) return;
-  const { headers, cacheControl, vary } = rules.headersFor(asked.urlPath);
-  if (vary !== undefined) addVary(res, vary);
-  setResponseHeaders(res, res.statusCode, headers);
-  // A page in place of a missing file does not live as long as that file.
-  if (role !== 'page' && cacheControl !== undefined)
-    setResponseHeaders(res, res.statusCode, ['Cache-Control', cacheControl]);
+function headersInPlace(request: CachedRequest, { page, uncompressed }: LoadedFile): FileRequest['inPlace'] {
+  const { req, asked, entry, role, context } = request;
+  if (entry === asked) return undefined;
+  const { cacheControl, vary, added = [] } = uncompressed.metadata;
+  const rule = context.rules?.headersFor(asked.urlPath);
+  const headers = [...(rule?.headers ?? [])];
+  const isPage = role === 'page';
+  const isSelected = !isPage && isTranslation(entry.urlPath, asked.urlPath, context.settings);
+  const reference = isSelected ? referenceTo(encodePath(entry.urlPath), req) : undefined;
+  // In place of that of its format.
+  if (isSelected) request.res.removeHeader('Content-Location');
+  if (reference !== undefined) headers.push('content-location', reference);
+  return {
+    // A page in place of a missing file does not live as long as that file.
+    cacheControl: (isPage ? undefined : rule?.cacheControl) ?? cacheControl,
+    vary: joinVary(vary, rule?.vary, isSelected ? varyOf(context.settings) : undefined),
+    added: page?.headersWith(added, headers) ?? addMissing(headers, added),
+  };
 }
 
 /** Makes a page again whose body was evicted: no file has its bytes. */

@@ -25,19 +25,17 @@ const ORIGINALS: Readonly<Record<VariantName, RegExp>> = {
 };
 
 /**
- * Finds the variants of a file in the order of the option, the file itself among them if it has such a format, and all paths
- * whose stat decided the result.
+ * Finds the variants of a file in the order of the option, the file itself among them if it has such a format.
+ *
+ * @param dependencies - gets the paths whose stat decided
  */
 export async function findVariants(
   files: Files,
   filePath: string,
   settings: StaticSettings,
-): Promise<{
-  readonly variants: readonly Variant[] | undefined;
-  readonly dependencies: readonly Dependency[];
-}> {
+  dependencies: Dependency[],
+): Promise<readonly Variant[] | undefined> {
   const variants: Variant[] = [];
-  const dependencies: Dependency[] = [];
   const original = mediaTypeOf(filePath);
   const stem = filePath.replace(/\.[^./]*$/, '');
   for (const extension of settings.variants) {
@@ -55,8 +53,7 @@ export async function findVariants(
       break;
     }
   }
-  const hasOthers = variants.some(({ path }) => path !== filePath);
-  return { variants: hasOthers ? variants : undefined, dependencies };
+  return variants.some(({ path }) => path !== filePath) ? variants : undefined;
 }
 
 /** Whether there is a file that can be opened, and is not outside the root. Adds its path to those that decided. */

@@ -120,7 +120,8 @@ describe('the languages of the option variants', () => {
     const condition = { 'if-none-match': String(headers.etag) };
     expect((await get(port, '/guide', { ...german, ...condition })).status).toBe(304);
     expect((await get(port, '/guide', { 'accept-language': 'en', ...condition })).text).toBe('guide en');
-    expect((await get(port, '/guide', { ...german, accept: 'text/markdown' })).text).toBe('# de');
+    const markdown = await get(port, '/guide', { ...german, accept: 'text/markdown' });
+    expect([markdown.text, markdown.headers['content-location']]).toEqual(['# de', './de/guide.md']);
     expect((await get(port, '/guide', { ...german, range: 'bytes=0-1' })).text).toBe('gu');
   });
 
