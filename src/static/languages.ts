@@ -26,7 +26,7 @@ export async function findLanguages(
   filePath: string,
   settings: StaticSettings,
   dependencies: Dependency[],
-): Promise<{ readonly language?: string | undefined; readonly paths?: ReadonlyMap<string, string> }> {
+): Promise<{ readonly language?: string | undefined; readonly paths?: Map<string, string> }> {
   if (settings.languages.length === 0 || !mediaTypeOf(filePath).startsWith('text/html')) return {};
   const own = languageOf(filePath, settings);
   if (own !== undefined) return { language: own };
@@ -59,15 +59,8 @@ export function preferredLanguages(
   { headers }: ConnectRequest,
   { languages, orderLanguages, languageCookie }: StaticSettings,
 ): readonly string[] {
-  const chosen = languageCookie && cookieValue(languageCookie, headers.cookie ?? '');
+  const [, value = ''] = languageCookie?.exec(headers.cookie ?? '') ?? [];
+  const chosen = decodePart(value);
   const ranges = headers['accept-language'] ?? '';
   return chosen || ranges ? orderLanguages(chosen ? `${chosen},${ranges}` : ranges) : languages;
-}
-
-function cookieValue(name: string, cookies: string): string {
-  for (const pair of cookies.split(';')) {
-    const [key = '', value = ''] = pair.split('=', 2);
-    if (key.trim() === name) return decodePart(value.trim().replace(/^"|"$/g, '')) ?? '';
-  }
-  return '';
 }

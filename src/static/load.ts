@@ -119,6 +119,8 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
   const { copies, page, size } = content;
   const tried = [...content.dependencies];
   const { language, paths } = await findLanguages(files, found.filePath, settings, tried);
+  for (const [each, path] of paths ?? [])
+    paths?.set(each, await urlPathOf({ files, settings, dependencies: tried }, path, path));
   const variants = await findVariants(files, found.filePath, settings, tried);
   const { rules, ...described } = describe(parts, page, language);
   const mayCompress = content.snapshot.contentEtag !== undefined;
