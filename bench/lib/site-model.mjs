@@ -191,6 +191,13 @@ function pageFor(there, path) {
     const pages = option === 'nearest' ? folders.map((folder) => folder + name) : [`/${option}`];
     return pages.find((page) => there.file(page));
   };
+  // With both, a folder with a page for 404 has no application.
+  if (fallback === 'nearest' && notFound === 'nearest' && !isAsset(path)) {
+    const folder = folders.find((each) => there.file(`${each}404.html`) ?? there.file(`${each}index.html`));
+    if (folder === undefined) return undefined;
+    if (!there.file(`${folder}404.html`)) return { ...fileOf(`${folder}index.html`), isInPlace: true };
+    return { kind: 'file', path: `${folder}404.html`, status: 404, isInPlace: true };
+  }
   const app = isAsset(path) ? undefined : nearest(fallback, 'index.html');
   if (app !== undefined) return { ...fileOf(app), isInPlace: true };
   const page = nearest(notFound, '404.html');
