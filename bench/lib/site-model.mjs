@@ -80,7 +80,7 @@ export function expected(site, setup, asked) {
   if (rule !== undefined) return act(there, rule, asked, path);
   if (setup.listing && path.endsWith('/') && there.folder(path.slice(0, -1)))
     return { kind: 'listing', path };
-  return (isNavigation(asked) && pageFor(there, path)) || missing(path, setup);
+  return (isNavigation(asked) && translated(there, pageFor(there, path), asked)) || missing(path, setup);
 }
 
 function missing(path, setup) {
@@ -178,6 +178,12 @@ function inLanguage(there, path, own, asked) {
     if (moved?.kind === 'file') return { ...moved, isNegotiated: true, language };
   }
   return undefined;
+}
+
+/** The page for 404 in the language of the visitor. */
+function translated(there, page, asked) {
+  if (page?.status !== 404 || hasLanguage(page.path, there.setup)) return page;
+  return { ...page, ...inLanguage(there, page.path, page, asked) };
 }
 
 /** The page in place of a missing file. */

@@ -23,7 +23,7 @@ import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
 import { Compressor } from './compress.ts';
 import { type Files, notFound } from './files.ts';
 import { KeptFiles } from './keep.ts';
-import { isTranslation, languageOf, preferredLanguages, preferredPath, varyOf } from './languages.ts';
+import { languageOf, preferredLanguages, preferredPath, varyOf } from './languages.ts';
 import { Listings } from './listing.ts';
 import { type LoadOptions, loadFile, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
@@ -263,6 +263,8 @@ class CachedRequest implements Waiter, FileRequest {
   /** The paths to look up if that of `entry` has no file. */
   steps: readonly Step[] = NO_STEPS;
   mayVary = true;
+  /** Whether the visitor has the file because of its language. */
+  isTranslated = false;
   /** The number of changes of the file between its check and its response. */
   retries = 0;
   /** Whether the ETag of the file was computed for this request. */
@@ -313,7 +315,7 @@ function lookUp(request: CachedRequest, entry: CacheEntry): void {
 /** Serves the first of some paths; the others follow while there is no file. False if there is none. */
 function tryNext(request: CachedRequest, [step, ...others]: readonly Step[] = request.steps): boolean {
   if (step === undefined) return false;
-  const { urlPath, role, status = 200, mayVary = false } = step;
+  const { urlPath, role, status = request.status, mayVary = false } = step;
   if (role === 'original') request.res.removeHeader('Content-Location');
   request.entry = request.context.cache.getOrCreate(urlPath);
   Object.assign(request, { role, status, mayVary, steps: others });
@@ -463,7 +465,7 @@ function pageSteps(kinds: readonly PageKind[], folders: readonly string[], setti
       kind === 'fallback' ? (['index.html', 200] as const) : (['404.html', 404] as const);
     const page = settings[kind];
     const paths = page === 'nearest' ? among.map((folder) => folder + name) : [page ?? []].flat();
-    return paths.map((urlPath) => ({ urlPath, role: 'page', status }));
+    return paths.map((urlPath) => ({ urlPath, role: 'page', status, mayVary: status === 404 }));
   };
   if (kinds.length < 2 || kinds.some((kind) => settings[kind] !== 'nearest'))
     return kinds.flatMap((kind) => stepsOf(kind, folders));
@@ -504,33 +506,37 @@ function variantOf(
   request: CachedRequest,
   { languages, variants, uncompressed }: LoadedFile,
 ): readonly Step[] {
+  request.isTranslated ||= request.role === 'language';
   if (languages === undefined && variants === undefined) return NO_STEPS;
-  const original: Step = { urlPath: request.entry.urlPath, role: 'original' };
-  const { settings } = request.context;
-  const translated = languages && preferredPath(request.req, languages, settings);
-  if (translated !== undefined) return [{ urlPath: translated, role: 'variant', mayVary: true }, original];
+  const isPage = request.role === 'page';
+  const original: Step = { urlPath: request.entry.urlPath, role: isPage ? 'page' : 'original' };
+  const role = isPage ? 'page' : 'variant';
+  const translated = languages && preferredPath(request.req, languages, request.context.settings);
+  if (translated !== undefined) {
+    request.isTranslated = true;
+    return [{ urlPath: translated, role, mayVary: true }, original];
+  }
   request.mayVary = false;
-  const variant = variants && selectVariant(request, variants, uncompressed.metadata);
-  return variant === undefined ? NO_STEPS : [{ urlPath: variant.path, role: 'variant' }, original];
+  const variant = isPage ? undefined : variants && selectVariant(request, variants, uncompressed.metadata);
+  return variant === undefined ? NO_STEPS : [{ urlPath: variant.path, role }, original];
 }
 
 /** The rules of the path that was asked for hold for the file in its place, before those of that file. */
 function headersInPlace(request: CachedRequest, { page, uncompressed }: LoadedFile): FileRequest['inPlace'] {
-  const { req, asked, entry, role, context } = request;
+  const { req, asked, entry, role, isTranslated, context } = request;
   if (entry === asked) return undefined;
   const { cacheControl, vary, added = [] } = uncompressed.metadata;
   const rule = context.rules?.headersFor(asked.urlPath);
   const headers = [...(rule?.headers ?? [])];
   const isPage = role === 'page';
-  const isSelected = !isPage && isTranslation(entry.urlPath, asked.urlPath, context.settings);
-  const reference = isSelected ? referenceTo(encodePath(entry.urlPath), req) : undefined;
+  const reference = isTranslated && !isPage ? referenceTo(encodePath(entry.urlPath), req) : undefined;
   // In place of that of its format.
-  if (isSelected) request.res.removeHeader('Content-Location');
+  if (isTranslated) request.res.removeHeader('Content-Location');
   if (reference !== undefined) headers.push('content-location', reference);
   return {
     // A page in place of a missing file does not live as long as that file.
     cacheControl: (isPage ? undefined : rule?.cacheControl) ?? cacheControl,
-    vary: joinVary(vary, rule?.vary, isSelected ? varyOf(context.settings) : undefined),
+    vary: joinVary(vary, rule?.vary, isTranslated ? varyOf(context.settings) : undefined),
     added: page?.headersWith(added, headers) ?? addMissing(headers, added),
   };
 }

@@ -11,15 +11,9 @@ export function languageOf(path: string, { languages }: StaticSettings): string 
   return languages.find((language) => language === folder);
 }
 
-/** Whether a path is that of a page in a language, and the other one has none. */
-export const isTranslation = (path: string, asked: string, settings: StaticSettings): boolean =>
-  languageOf(path, settings) !== undefined && languageOf(asked, settings) === undefined;
-
 /**
  * The language of a page, and its paths in the others that exist. Both are undefined for a file that is no page, and the paths for
- * one in the folder of a language.
- *
- * @param dependencies - gets the paths whose stat decided
+ * one in the folder of a language. Adds the paths whose stat decided to `dependencies`.
  */
 export async function findLanguages(
   files: Files,

@@ -25,9 +25,8 @@ const ORIGINALS: Readonly<Record<VariantName, RegExp>> = {
 };
 
 /**
- * Finds the variants of a file in the order of the option, the file itself among them if it has such a format.
- *
- * @param dependencies - gets the paths whose stat decided
+ * Finds the variants of a file in the order of the option, the file itself among them if it has such a format. Adds the paths
+ * whose stat decided to `dependencies`.
  */
 export async function findVariants(
   files: Files,

@@ -146,6 +146,29 @@ describe('the languages of the option variants', () => {
     },
   );
 
+  it.each([{ notFound: '404.html' }, { notFound: 'nearest' }, { notFound: 'nearest', cleanUrls: 'slash' }])(
+    'a page for 404 is in the language of the visitor with %j',
+    async (options) => {
+      const files = { ...ROOT, '404.html': 'lost', '404.md': '# lost', 'de/404.html': 'verloren' };
+      Object.assign(files, { 'pt-BR/index.html': 'home' });
+      const variants = { ...LANGUAGES, formats: ['md' as const] };
+      const port = await serve(files, variants, options as StaticFilesOptions);
+      for (const [language, text] of [
+        ['de', 'verloren'],
+        ['en', 'lost'],
+      ] as const) {
+        const headers = { accept: 'text/html, text/markdown', 'accept-language': language };
+        const page = await get(port, '/missing', headers);
+        expect([page.status, page.text]).toEqual([404, text]);
+        expect(page.headers).toMatchObject({ 'content-language': language, 'cache-control': 'no-cache' });
+        expect(page.headers.vary).toBe('Accept, Sec-Fetch-Mode, Accept-Language, Cookie');
+        expect(page.headers).not.toHaveProperty('content-location');
+        const other = await get(port, '/pt-BR/missing', headers);
+        expect([other.text, other.headers.vary]).toEqual([text, page.headers.vary]);
+      }
+    },
+  );
+
   it('a page with a nonce has its language too', async () => {
     const port = await serve(FOLDERS, LANGUAGES, { cleanUrls: true, pages: { csp: { nonce: true } } });
     const { text, headers } = await get(port, '/guide', { 'accept-language': 'de' });
