@@ -129,7 +129,7 @@ function isReservedOnWindows(segment: string): boolean {
 }
 
 /** Whether a segment begins with a dot; `.well-known` as the first segment does not count (RFC 8615). */
-export function hasDotSegment(path: string): boolean {
+function hasDotSegment(path: string): boolean {
   const firstDot = path.indexOf('/.');
   if (firstDot < 0) return false;
   const wellKnown = /^\/\.well-known(?:\/|$)/.test(path);
