@@ -77,7 +77,13 @@ export class Coalescer {
     if (this.#context.rules?.isUnchangedSync() === false) this.#pendingAsync.push(...batch);
     else for (let i = 0; i < batch.length; i += CHUNK) this.#checkChunk(batch.slice(i, i + CHUNK), unchanged);
     this.#startAsyncChecks();
+    // A response that needs another entry, such as the page in another language, does not wait for the next turn.
+    const isLast = !this.#isScheduled;
+    this.#isScheduled = true;
     for (const waiter of unchanged) finishIsolated(waiter, undefined, waiter.entry.file);
+    if (!isLast) return;
+    this.#isScheduled = false;
+    if (this.#queued.length > 0) this.#checkBatch();
   };
 
   /** Checks entries on the event loop, adds their requests to `unchanged`, and leaves the others to the thread pool. */
@@ -169,13 +175,8 @@ const isCurrent = (watched: LoadedFile['watched'][number]): boolean => watched.i
 /** Checks a cache entry on the event loop. Returns false if the thread pool has to check it. */
 export function isUnchangedSync(context: CheckContext, entry: CacheEntry, now: number): boolean {
   const { file } = entry;
-  if (
-    file === undefined ||
-    now >= entry.pathVerifiedUntil ||
-    !context.files.isUnchangedSync(file.dependencies)
-  )
-    return false;
-  if (!file.watched.every(isCurrent)) return false;
+  if (file === undefined || now >= entry.pathVerifiedUntil || !file.watched.every(isCurrent)) return false;
+  if (!context.files.isUnchangedSync(file.dependencies)) return false;
   entry.freshUntil = freshUntil(file, context.revalidateAfter);
   return true;
 }

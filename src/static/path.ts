@@ -141,7 +141,8 @@ export const isHidden = (path: string, { dotfiles }: Pick<StaticSettings, 'dotfi
   dotfiles !== 'allow' && hasDotSegment(path);
 
 /** The path of a URL for a decoded one. */
-export const encodePath = (path: string): string => path.split('/').map(encodeURIComponent).join('/');
+export const encodePath = (path: string): string =>
+  /^[\w./~-]*$/.test(path) ? path : path.split('/').map(encodeURIComponent).join('/');
 
 const HTML_TYPE = /(?:^|,)\s*text\/html\s*(?:;(?!\s*q=0(?:\.0*)?\s*(?:,|$))[^,]*)?(?=,|$)/i;
 

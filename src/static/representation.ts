@@ -18,9 +18,6 @@ export interface Metadata {
   readonly added?: HeaderList | undefined;
 }
 
-/** The headers of a file that is sent in place of another, which are those of both. */
-export type HeadersInPlace = Pick<Metadata, 'cacheControl' | 'vary' | 'added'>;
-
 /** Adds the headers of a list that another one, with names in lower case, does not have. */
 export function addMissing(headers: HeaderList, others: HeaderList): HeaderList {
   const names = headers.filter((_, at) => at % 2 === 0);
@@ -62,7 +59,7 @@ export class Representation implements Validators {
   }
 
   /** The same bytes with other headers, if there are some. */
-  with(headers: HeadersInPlace | undefined): Representation {
+  with(headers: Partial<Metadata> | undefined): Representation {
     if (headers === undefined) return this;
     const validators = { tag: this.tag, modified: this.#modified, ambiguousUntil: this.#ambiguousUntil };
     return new Representation({ ...this.metadata, ...headers }, this, validators);

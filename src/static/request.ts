@@ -15,7 +15,7 @@ import { pathOf } from '../http/routing.ts';
 import { isObject } from '../options/values.ts';
 import type { StaticSettings } from './options.ts';
 import { encodePath, requestedPath, segmentOf } from './path.ts';
-import type { HeadersInPlace } from './representation.ts';
+import type { Metadata } from './representation.ts';
 
 export interface RequestTriple {
   readonly req: ConnectRequest;
@@ -40,8 +40,8 @@ export interface FileRequest extends RequestTriple {
       | ((req: ConnectRequest, res: ServerResponse, file: LifetimeHeaders) => void)
       | undefined;
   };
-  /** Set if the file is not at the path that was asked for. */
-  readonly inPlace: HeadersInPlace | undefined;
+  /** The headers of a file that is not at the path that was asked for, which are those of both. */
+  readonly inPlace: Partial<Metadata> | undefined;
   /** The status of the response: 404 for the page of the option `notFound`, or a status that other code has set. */
   status: number;
 }
