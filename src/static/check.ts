@@ -67,14 +67,14 @@ export class Coalescer {
     setImmediate(this.#checkBatch);
   }
 
-  readonly #checkBatch = (): void => {
+  readonly #checkBatch = (isSameTurn = false): void => {
     this.#isScheduled = false;
     const batch = this.#queued;
     this.#queued = batch.length > MAX_PER_TURN ? batch.splice(MAX_PER_TURN) : [];
     if (this.#queued.length > 0) this.#schedule();
     // All checks run before all responses, which keeps the code of each step in the CPU caches.
     const unchanged: Waiter[] = [];
-    if (this.#context.rules?.isUnchangedSync() === false) this.#pendingAsync.push(...batch);
+    if (!isSameTurn && this.#context.rules?.isUnchangedSync() === false) this.#pendingAsync.push(...batch);
     else for (let i = 0; i < batch.length; i += CHUNK) this.#checkChunk(batch.slice(i, i + CHUNK), unchanged);
     this.#startAsyncChecks();
     // A response that needs another entry, such as the page in another language, does not wait for the next turn.
@@ -83,7 +83,7 @@ export class Coalescer {
     for (const waiter of unchanged) finishIsolated(waiter, undefined, waiter.entry.file);
     if (!isLast) return;
     this.#isScheduled = false;
-    if (this.#queued.length > 0) this.#checkBatch();
+    if (this.#queued.length > 0) this.#checkBatch(true);
   };
 
   /** Checks entries on the event loop, adds their requests to `unchanged`, and leaves the others to the thread pool. */
