@@ -333,7 +333,7 @@ function respond(request: CachedRequest, error: unknown, result: LoadResult | un
   else if (result.kind === 'busy') sendUnavailable(request);
   else if (result.kind === 'moved') respondMoved(request, result);
   else if (result.kind === 'not-found') respondMissing(request, result);
-  else if (isByUrl(request)) respondWithFolder(request);
+  else if (request.role !== 'variant') respondWithFolder(request);
   else respondMissing(request, { reason: 'a directory' });
 }
 
@@ -349,9 +349,9 @@ function respondMoved(request: CachedRequest, { to }: Moved): void {
   else lookUp(request, request.context.cache.getOrCreate(to));
 }
 
-/** Redirects to the folder. If the client has asked for one, middleware has removed its slash: then it is served here. */
+/** Redirects to the folder. It is served here in place of a file, and if middleware has removed the slash that the client has sent. */
 function respondWithFolder(request: CachedRequest): void {
-  if (redirectToSlash(request)) return;
+  if (isByUrl(request) && redirectToSlash(request)) return;
   request.entry = request.context.cache.getOrCreate(`${request.entry.urlPath}/`);
   if (request.role === 'asked') request.asked = request.entry;
   serve(request);

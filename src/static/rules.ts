@@ -103,7 +103,7 @@ export class Rules {
         if (size > MAX_BYTES) throw new Error(`${path} is larger than ${MAX_BYTES} bytes`);
         const bytes = await withOpen(this.#files, path, found.version, (file) => file.read(size));
         isCertain &&= bytes !== undefined && !isRacilyClean(found.version, Date.now());
-        text = bytes?.toString() ?? this.#texts[kind];
+        text = bytes?.toString().replace(/^\ufeff/, '') ?? this.#texts[kind];
       }
       if (text === this.#texts[kind]) continue;
       this.#texts[kind] = text;

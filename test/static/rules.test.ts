@@ -103,6 +103,16 @@ describe('redirects of the option rules', () => {
     expect([lost.status, lost.text, lost.headers['cache-control']]).toEqual([404, 'verloren', 'no-cache']);
   });
 
+  it.each(['/blog', '/blog/'])(
+    'a rule with 200 that leads to the folder %s sends its index page',
+    async (to) => {
+      const dir = makeFolder({ 'blog/index.html': 'blog' });
+      const rules = { redirects: `/start ${to} 200` };
+      const port = await listen(bare(staticFiles(dir, { html: true, rules })));
+      expect((await get(port, '/start', PAGE)).text).toBe('blog');
+    },
+  );
+
   it('a rewrite has the ETag of its file, conditions and ranges', async () => {
     const port = await serve({ redirects: '/x/* /:splat 200!' });
     const { headers } = await get(port, '/data.json');
@@ -347,6 +357,17 @@ describe('rules: true', () => {
     );
     writeFileSync(join(dir, '_headers'), '/*\n  X-A: 3\n');
     expect((await get(port, '/app.js')).headers['x-a']).toBe('3');
+  });
+
+  it('the files may begin with a byte order mark, and have the line ends of Windows', async () => {
+    const files = {
+      '/app.js': 'app',
+      '/_headers': '\ufeff/*\r\n  X-A: 1\r\n',
+      '/_redirects': '\ufeff/old /new 302\r\n',
+    };
+    const port = await listen(bare(staticFiles(memoryFiles(files), { rules: true })));
+    expect((await get(port, '/app.js')).headers['x-a']).toBe('1');
+    expect(await target(port, '/old')).toEqual([302, '/new']);
   });
 
   it('a deployment that switches a link brings its rules with its files', async () => {
