@@ -172,7 +172,7 @@ function inLanguage(there, path, own, asked) {
     const found = lookUp(there, `/${language}${path}`);
     if (found?.kind === 'file') return { ...found, isNegotiated: true, language };
     if (found === undefined) continue;
-    const to = found.to.slice(language.length + 1);
+    const to = found.to.slice(language.length + 1) || '/';
     if (to !== path) return { ...found, to };
     const moved = lookUp(there, found.to);
     if (moved?.kind === 'file') return { ...moved, isNegotiated: true, language };
