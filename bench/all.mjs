@@ -50,7 +50,7 @@ const runs = isHeadline
 
 // The pages of docs/benchmarks/. The last one also has the topics that no other page names.
 const PAGES = [
-  { file: 'static-files', title: 'static files', names: ['static'] },
+  { file: 'static-files', title: 'static files', names: ['static', 'sites'] },
   { file: 'graphql', title: 'GraphQL', names: ['graphql', 'engine', 'deferred'] },
   {
     file: 'subscriptions',

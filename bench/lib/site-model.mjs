@@ -80,7 +80,7 @@ export function expected(site, setup, asked) {
   if (rule !== undefined) return act(there, rule, asked, path);
   if (setup.listing && path.endsWith('/') && there.folder(path.slice(0, -1)))
     return { kind: 'listing', path };
-  return (isNavigation(asked) && pageFor(there, path)) || missing(path, setup);
+  return (isNavigation(asked) && translated(there, pageFor(there, path), asked)) || missing(path, setup);
 }
 
 function missing(path, setup) {
@@ -172,12 +172,18 @@ function inLanguage(there, path, own, asked) {
     const found = lookUp(there, `/${language}${path}`);
     if (found?.kind === 'file') return { ...found, isNegotiated: true, language };
     if (found === undefined) continue;
-    const to = found.to.slice(language.length + 1);
+    const to = found.to.slice(language.length + 1) || '/';
     if (to !== path) return { ...found, to };
     const moved = lookUp(there, found.to);
     if (moved?.kind === 'file') return { ...moved, isNegotiated: true, language };
   }
   return undefined;
+}
+
+/** The page for 404 in the language of the visitor. */
+function translated(there, page, asked) {
+  if (page?.status !== 404 || hasLanguage(page.path, there.setup)) return page;
+  return { ...page, ...inLanguage(there, page.path, page, asked) };
 }
 
 /** The page in place of a missing file. */
@@ -191,6 +197,13 @@ function pageFor(there, path) {
     const pages = option === 'nearest' ? folders.map((folder) => folder + name) : [`/${option}`];
     return pages.find((page) => there.file(page));
   };
+  // With both, a folder with a page for 404 has no application.
+  if (fallback === 'nearest' && notFound === 'nearest' && !isAsset(path)) {
+    const folder = folders.find((each) => there.file(`${each}404.html`) ?? there.file(`${each}index.html`));
+    if (folder === undefined) return undefined;
+    if (!there.file(`${folder}404.html`)) return { ...fileOf(`${folder}index.html`), isInPlace: true };
+    return { kind: 'file', path: `${folder}404.html`, status: 404, isInPlace: true };
+  }
   const app = isAsset(path) ? undefined : nearest(fallback, 'index.html');
   if (app !== undefined) return { ...fileOf(app), isInPlace: true };
   const page = nearest(notFound, '404.html');

@@ -222,6 +222,13 @@ export function withVary(present: number | string | string[] | undefined, fields
   return [String(present), ...missing].join(', ');
 }
 
+/** The value of `Vary` for the fields of several reasons; undefined without one. */
+export const joinVary = (...reasons: readonly (string | undefined)[]): string | undefined =>
+  reasons.reduce<string | undefined>(
+    (all, fields) => (fields === undefined ? all : withVary(all, fields)),
+    undefined,
+  );
+
 /** The lifetimes for shared caches only. */
 export const CDN_LIFETIMES: readonly string[] = [
   'CDN-Cache-Control',
@@ -237,11 +244,11 @@ export function removeLifetime(res: ServerResponse): void {
   for (const name of LIFETIME_HEADERS) res.removeHeader(name);
 }
 
-/** The same for names and values that are not set yet. */
-export const withoutLifetime = (headers: readonly string[]): string[] =>
+/** The same for names and values that are not set yet, and for other names. */
+export const withoutLifetime = (headers: readonly string[], ...others: readonly string[]): string[] =>
   headers.filter((_, i) => {
     const name = headers[i - (i % 2)]?.toLowerCase();
-    return !LIFETIME_HEADERS.some((each) => each.toLowerCase() === name);
+    return ![...LIFETIME_HEADERS, ...others].some((each) => each.toLowerCase() === name);
   });
 
 /** Adds the fields that `Vary` does not contain yet. */

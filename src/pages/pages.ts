@@ -12,8 +12,8 @@ import { type Dependency, type Files, withOpen } from '../static/files.ts';
 import { etagOfBytes } from '../static/hash.ts';
 import { mediaTypeOf } from '../static/media-types.ts';
 import type { StaticSettings } from '../static/options.ts';
-import { segmentOf } from '../static/path.ts';
-import type { HeaderList, Representation } from '../static/representation.ts';
+import { encodePath, segmentOf } from '../static/path.ts';
+import { addMissing, type HeaderList, type Representation } from '../static/representation.ts';
 import { type FileRequest, warnOfSystem as warn } from '../static/request.ts';
 import { walkFiles } from '../static/tree.ts';
 import { type FileVersion, versionId } from '../static/version.ts';
@@ -299,7 +299,7 @@ class Pages implements PageMaker {
 
   /** What the URLs in a page are relative to. */
   #baseOf(filePath: string, { base }: Parsed): URL {
-    const page = new URL(`${OWN}${this.mount ?? ''}${filePath.split('/').map(encodeURIComponent).join('/')}`);
+    const page = new URL(`${OWN}${this.mount ?? ''}${encodePath(filePath)}`);
     return base !== undefined && URL.canParse(base, page) ? new URL(base, page) : page;
   }
 
@@ -387,19 +387,13 @@ class Additions implements PageAdditions {
 
   headersWith(own: HeaderList, added: HeaderList = [], sources: InlineSources = this.#sources): HeaderList {
     const headers: string[] = [];
-    const names = new Set<string>();
     for (let i = 0; i < added.length; i += 2) {
       const [name = '', value = ''] = added.slice(i, i + 2);
       if (name !== name.toLowerCase()) continue;
       const isPolicy = POLICY_HEADERS.some((each) => each.toLowerCase() === name);
       headers.push(name, isPolicy ? extendPolicy(value, sources) : value);
-      names.add(name);
     }
-    for (let i = 0; i < own.length; i += 2) {
-      const [name = '', value = ''] = own.slice(i, i + 2);
-      if (!names.has(name.toLowerCase())) headers.push(name, value);
-    }
-    return headers;
+    return addMissing(headers, own);
   }
 
   sendWithNonce({ req, res, status }: FileRequest, { body, metadata }: Representation): void {

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { ConnectRequest } from '../../types/connect.ts';
 import type { SignedOptions, SignUrlOptions } from '../../types/static.ts';
 import { addressOf } from '../http/address.ts';
-import { CDN_LIFETIMES, NO_STORE, writeReply } from '../http/reply.ts';
+import { CDN_LIFETIMES } from '../http/reply.ts';
 import {
   duration,
   type OptionScope,
@@ -15,8 +15,8 @@ import {
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { secretsOf } from '../options/secrets.ts';
 import { isString } from '../options/values.ts';
-import { parseRequestPath, requestedPath } from '../static/path.ts';
-import { type LifetimeHeaders, removeFileHeaders } from '../static/request.ts';
+import { encodePath, parseRequestPath, requestedPath } from '../static/path.ts';
+import { type LifetimeHeaders, sendStatus } from '../static/request.ts';
 
 // The signature covers the time of the expiry, the address, and the decoded path that the client asks for: every
 // percent-encoding of a path is the same path, and the same path below another mount is another one.
@@ -33,6 +33,8 @@ const signatureOf = (key: KeyObject, [expires, ip, path]: readonly string[]): Bu
   createHmac('sha256', key).update(`${expires}\n${ip}\n${path}`).digest();
 
 const SCOPE: OptionScope = { name: 'signUrl', page: 'user-files', example: "{ keys, expiresIn: '5m' }" };
+const ACCEPTED_PATH = 'a path as in "/originals/my picture.jpg", without percent-encoding or dot segments';
+const ACCEPTED_OPTIONS = "an object with expiresIn, such as { keys, expiresIn: '5m' }";
 const RULES = {
   keys: unchecked,
   expiresIn: duration(0),
@@ -50,27 +52,11 @@ const RULES = {
  */
 export function signUrl(path: string, given: SignUrlOptions): string {
   const options = resolveOptions(SCOPE, given, RULES);
-  const url = isString(path)
-    ? path
-        .split('/')
-        .map((segment) => encodeURIComponent(toText(segment)))
-        .join('/')
-    : '';
+  // A surrogate without its pair becomes U+FFFD, as in URLs.
+  const url = isString(path) ? encodePath(Buffer.from(path).toString()) : '';
   const parsed = parseRequestPath(url, { rejectWindowsNames: false });
-  if (parsed.kind === 'refused')
-    throw wrongArgument(
-      SCOPE,
-      'path',
-      path,
-      `a path as in "/originals/my picture.jpg", without percent-encoding or dot segments`,
-    );
-  if (options.expiresIn === 0)
-    throw wrongArgument(
-      SCOPE,
-      'options',
-      given,
-      "an object with expiresIn, such as { keys, expiresIn: '5m' }",
-    );
+  if (parsed.kind === 'refused') throw wrongArgument(SCOPE, 'path', path, ACCEPTED_PATH);
+  if (options.expiresIn === 0) throw wrongArgument(SCOPE, 'options', given, ACCEPTED_OPTIONS);
   const [key] = keysOf(SCOPE, 'keys', options.keys);
   // Rounded up: browsers keep the file of a link only as long as the link is the same.
   const step = Math.max(1, Math.floor(options.expiresIn / 10_000));
@@ -79,24 +65,16 @@ export function signUrl(path: string, given: SignUrlOptions): string {
   return `${url}?expires=${expires}&signature=${signature.toString('base64url')}`;
 }
 
-/** A surrogate without its pair becomes U+FFFD, as in URLs: `encodeURIComponent` would throw. */
-const toText = (segment: string): string => Buffer.from(segment).toString();
-
-/** The option `signed` after checks. */
-interface SignedSettings {
-  readonly keys: readonly KeyObject[];
-}
-
-/** Checks the option `signed` of `staticFiles`. */
-export function resolveSigned(given: SignedOptions | undefined): SignedSettings | undefined {
+/** Checks the option `signed` of `staticFiles`, and returns its keys. */
+export function resolveSigned(given: SignedOptions | undefined): readonly KeyObject[] | undefined {
   if (given === undefined) return undefined;
   const within = { ...STATIC_OPTIONS, page: SCOPE.page, within: 'signed' };
   const { keys } = resolveOptions<{ keys: unknown }>(within, given, { keys: unchecked });
-  return { keys: keysOf(within, 'signed.keys', keys) };
+  return keysOf(within, 'signed.keys', keys);
 }
 
 /** Whether a request has a valid link. Otherwise this function has responded with 403. */
-export function checkLink(req: ConnectRequest, res: ServerResponse, { keys }: SignedSettings): boolean {
+export function checkLink(req: ConnectRequest, res: ServerResponse, keys: readonly KeyObject[]): boolean {
   const { expires, signature } = linkOf(req);
   // A link for all addresses has an empty one.
   const inputs = ['', addressOf(req) ?? ''].map((ip) => [expires, ip, requestedPath(req)]);
@@ -106,12 +84,8 @@ export function checkLink(req: ConnectRequest, res: ServerResponse, { keys }: Si
       .flatMap((key) => inputs.map((input) => timingSafeEqual(signature, signatureOf(key, input))))
       .includes(true);
   if (isSigned && Number(expires) > seconds()) return true;
-  removeFileHeaders(res);
-  writeReply(req, res, {
-    status: 403,
-    headers: { ...NO_STORE, 'content-type': 'text/plain; charset=utf-8' },
-    body: isSigned ? 'The link has expired\n' : 'The link is not signed\n',
-  });
+  const text = isSigned ? 'The link has expired' : 'The link is not signed';
+  sendStatus({ req, res }, 403, { 'Cache-Control': 'no-store' }, text);
   return false;
 }
 

@@ -12,6 +12,7 @@ import type { LoadOptions } from './load.ts';
 import type { StaticSettings } from './options.ts';
 import { etagForCoding, type Representation } from './representation.ts';
 import { openRealPath } from './root.ts';
+import type { Rules } from './rules.ts';
 import { sameContent, sameVersion } from './version.ts';
 
 // Checks per turn of the event loop, which take about a millisecond when they are synchronous.
@@ -66,16 +67,23 @@ export class Coalescer {
     setImmediate(this.#checkBatch);
   }
 
-  readonly #checkBatch = (): void => {
+  readonly #checkBatch = (isSameTurn = false): void => {
     this.#isScheduled = false;
     const batch = this.#queued;
     this.#queued = batch.length > MAX_PER_TURN ? batch.splice(MAX_PER_TURN) : [];
     if (this.#queued.length > 0) this.#schedule();
     // All checks run before all responses, which keeps the code of each step in the CPU caches.
     const unchanged: Waiter[] = [];
-    for (let i = 0; i < batch.length; i += CHUNK) this.#checkChunk(batch.slice(i, i + CHUNK), unchanged);
+    if (!isSameTurn && this.#context.rules?.isUnchangedSync() === false) this.#pendingAsync.push(...batch);
+    else for (let i = 0; i < batch.length; i += CHUNK) this.#checkChunk(batch.slice(i, i + CHUNK), unchanged);
     this.#startAsyncChecks();
+    // A response that needs another entry, such as the page in another language, does not wait for the next turn.
+    const isLast = !this.#isScheduled;
+    this.#isScheduled = true;
     for (const waiter of unchanged) finishIsolated(waiter, undefined, waiter.entry.file);
+    if (!isLast) return;
+    this.#isScheduled = false;
+    if (this.#queued.length > 0) this.#checkBatch(true);
   };
 
   /** Checks entries on the event loop, adds their requests to `unchanged`, and leaves the others to the thread pool. */
@@ -147,6 +155,8 @@ function finishIsolated(waiter: Waiter, error: unknown, result: LoadResult | und
 export interface CheckContext {
   readonly files: Pick<Files, 'allowsSync' | 'isUnchanged' | 'isUnchangedSync'>;
   readonly cache: FileCache;
+  /** Checked before the files of each batch: a deployment replaces both. */
+  readonly rules?: Pick<Rules, 'isUnchangedSync' | 'refresh'> | undefined;
   readonly load: (urlPath: string, options: LoadOptions) => Promise<LoadResult>;
   /** Whether the symbolic links on the path still lead to the same place inside the root. */
   readonly stillResolves: (file: LoadedFile) => Promise<boolean>;
@@ -165,19 +175,15 @@ const isCurrent = (watched: LoadedFile['watched'][number]): boolean => watched.i
 /** Checks a cache entry on the event loop. Returns false if the thread pool has to check it. */
 export function isUnchangedSync(context: CheckContext, entry: CacheEntry, now: number): boolean {
   const { file } = entry;
-  if (
-    file === undefined ||
-    now >= entry.pathVerifiedUntil ||
-    !context.files.isUnchangedSync(file.dependencies)
-  )
-    return false;
-  if (!file.watched.every(isCurrent)) return false;
+  if (file === undefined || now >= entry.pathVerifiedUntil || !file.watched.every(isCurrent)) return false;
+  if (!context.files.isUnchangedSync(file.dependencies)) return false;
   entry.freshUntil = freshUntil(file, context.revalidateAfter);
   return true;
 }
 
 /** Checks a cache entry in the thread pool, and loads the file when it is not cached or has changed. */
 export async function revalidate(context: CheckContext, entry: CacheEntry): Promise<LoadResult> {
+  await context.rules?.refresh();
   const { file } = entry;
   const mustLoad = file === undefined || file.isRacilyClean || entry.wantsBodies;
   if (mustLoad || !(await isUnchanged(context, entry, file))) return await reload(context, entry);

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
 import { packages } from '../diagnostics/packages.ts';
-import { addVary, isResourceError, startedBefore, toError, wasCutOff } from '../http/reply.ts';
+import { addVary, isResourceError, joinVary, startedBefore, toError, wasCutOff } from '../http/reply.ts';
 import { pathOf } from '../http/routing.ts';
 import { optionError } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
@@ -23,11 +23,12 @@ import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
 import { Compressor } from './compress.ts';
 import { type Files, notFound } from './files.ts';
 import { KeptFiles } from './keep.ts';
-import { addLanguageHeaders, languageOf, preferredLanguages, preferredPath } from './languages.ts';
+import { languageOf, preferredLanguages, preferredPath, varyOf } from './languages.ts';
 import { Listings } from './listing.ts';
 import { type LoadOptions, loadFile, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
-import { hasDotSegment, isNavigation, mayBePage, parseRequestPath, targetOf } from './path.ts';
+import { encodePath, isHidden, isNavigation, mayBePage, parseRequestPath, targetOf } from './path.ts';
+import { addMissing } from './representation.ts';
 import {
   type FileRequest,
   failResponse,
@@ -39,13 +40,14 @@ import {
   redirectBelowMount,
   redirectTo,
   redirectToSlash,
+  referenceTo,
   sendOutOfResources,
   sendStatus,
   sendUnavailable,
 } from './request.ts';
 import { type StreamPlan, sendFile } from './respond.ts';
 import { assertPages, isPermissionError, RootDirectory } from './root.ts';
-import { addHeaders, hasRules, Rules } from './rules.ts';
+import { hasRules, Rules } from './rules.ts';
 import type { SourceFiles } from './source.ts';
 import { existingFolders } from './tree.ts';
 import { selectVariant } from './variants.ts';
@@ -104,6 +106,7 @@ export function createHandler(
   };
   const checker = new Coalescer({
     cache,
+    rules,
     load,
     stillResolves: (file) => stillResolves(keep?.owns(file) ? keep.root : files, file),
     files,
@@ -147,10 +150,10 @@ const needsDirectory = (option: string): TypeError =>
   );
 
 function createCacheHandler(context: ServeContext): StaticHandler['handle'] {
-  const { settings, cache, pages, rules } = context;
+  const { settings, cache, pages } = context;
   packages.etag();
   packages.send();
-  const handle: StaticHandler['handle'] = (req, res, nextHandler) => {
+  return (req, res, nextHandler) => {
     const isRead = req.method === 'GET' || req.method === 'HEAD';
     // Most requests are for a cached path in a spelling that needs no decoding: they skip the parser.
     const cached = isRead ? cache.get(withoutQuery(req.url ?? '')) : undefined;
@@ -163,16 +166,6 @@ function createCacheHandler(context: ServeContext): StaticHandler['handle'] {
     const urlPath = acceptPath({ req, res, next }, settings);
     if (urlPath === undefined) return;
     serve(new CachedRequest(req, res, next, cache.getOrCreate(urlPath), context));
-  };
-  return rules === undefined ? handle : afterRefresh(rules, handle);
-}
-
-/** Lets requests wait while the files with rules are read. */
-function afterRefresh(rules: Rules, handle: StaticHandler['handle']): StaticHandler['handle'] {
-  return (req, res, next) => {
-    const reading = rules.refresh();
-    if (reading === undefined) handle(req, res, next);
-    else void reading.then(() => handle(req, res, next));
   };
 }
 
@@ -202,7 +195,7 @@ function acceptPath(request: RequestTriple, settings: StaticSettings): string | 
     return void passThrough(request, parsed, settings);
   }
   const { path } = parsed;
-  if (settings.dotfiles !== 'allow' && hasDotSegment(path)) {
+  if (isHidden(path, settings)) {
     const status = settings.dotfiles === 'deny' ? 403 : 404;
     return void passThrough(request, { reason: 'a dotfile', status }, settings);
   }
@@ -265,10 +258,13 @@ class CachedRequest implements Waiter, FileRequest {
   /** Whether the headers were sent before the request arrived. */
   readonly wasStarted: boolean;
   status = 200;
+  inPlace: FileRequest['inPlace'];
   role: Role = 'asked';
   /** The paths to look up if that of `entry` has no file. */
   steps: readonly Step[] = NO_STEPS;
   mayVary = true;
+  /** Whether the visitor has the file because of its language. */
+  isTranslated = false;
   /** The number of changes of the file between its check and its response. */
   retries = 0;
   /** Whether the ETag of the file was computed for this request. */
@@ -301,10 +297,9 @@ const MAX_RETRIES = 40;
 /** Responds from the cache while the entry is fresh; otherwise checks the entry first. */
 function serve(request: CachedRequest): void {
   const { entry } = request;
-  if (request.context.rules?.hasForced && request.role === 'asked' && followRule(request, true)) return;
   request.context.cache.use(entry);
   const isFresh = entry.freshUntil > 0 && entry.freshUntil > performance.now();
-  if (entry.file !== undefined && isFresh) respondWithFile(request, entry.file);
+  if (entry.file !== undefined && isFresh) respond(request, undefined, entry.file);
   else lookUp(request, entry);
 }
 
@@ -320,7 +315,7 @@ function lookUp(request: CachedRequest, entry: CacheEntry): void {
 /** Serves the first of some paths; the others follow while there is no file. False if there is none. */
 function tryNext(request: CachedRequest, [step, ...others]: readonly Step[] = request.steps): boolean {
   if (step === undefined) return false;
-  const { urlPath, role, status = 200, mayVary = false } = step;
+  const { urlPath, role, status = request.status, mayVary = false } = step;
   if (role === 'original') request.res.removeHeader('Content-Location');
   request.entry = request.context.cache.getOrCreate(urlPath);
   Object.assign(request, { role, status, mayVary, steps: others });
@@ -331,13 +326,14 @@ function tryNext(request: CachedRequest, [step, ...others]: readonly Step[] = re
 function respond(request: CachedRequest, error: unknown, result: LoadResult | undefined): void {
   const { res, wasStarted } = request;
   if (wasStarted ? res.writableEnded || isClientGone(res) : isFinished(res)) return;
+  if (request.role === 'asked' && followRule(request, true)) return;
   if (result === undefined) respondToError(request, error);
   else if (wasStarted && result.kind !== 'not-found') request.next(startedBeforeFile());
   else if (result.kind === 'file') respondWithFile(request, result);
   else if (result.kind === 'busy') sendUnavailable(request);
   else if (result.kind === 'moved') respondMoved(request, result);
   else if (result.kind === 'not-found') respondMissing(request, result);
-  else if (isByUrl(request)) respondWithFolder(request);
+  else if (request.role !== 'variant') respondWithFolder(request);
   else respondMissing(request, { reason: 'a directory' });
 }
 
@@ -349,14 +345,13 @@ function respondMoved(request: CachedRequest, { to }: Moved): void {
   // A page that was found in the folder of a language is at the path without it.
   const at = request.role === 'language' ? `/${to.split('/').slice(2).join('/')}` : to;
   if (isByUrl(request) && at !== request.asked.urlPath && redirectBelowMount(request, at)) return;
-  if (request.role === 'variant') addLanguageHeaders(request, to, request.context.settings);
   if (++request.retries > MAX_RETRIES) sendUnavailable(request);
   else lookUp(request, request.context.cache.getOrCreate(to));
 }
 
-/** Redirects to the folder. If the client has asked for one, middleware has removed its slash: then it is served here. */
+/** Redirects to the folder. It is served here in place of a file, and if middleware has removed the slash that the client has sent. */
 function respondWithFolder(request: CachedRequest): void {
-  if (redirectToSlash(request)) return;
+  if (isByUrl(request) && redirectToSlash(request)) return;
   request.entry = request.context.cache.getOrCreate(`${request.entry.urlPath}/`);
   if (request.role === 'asked') request.asked = request.entry;
   serve(request);
@@ -470,7 +465,7 @@ function pageSteps(kinds: readonly PageKind[], folders: readonly string[], setti
       kind === 'fallback' ? (['index.html', 200] as const) : (['404.html', 404] as const);
     const page = settings[kind];
     const paths = page === 'nearest' ? among.map((folder) => folder + name) : [page ?? []].flat();
-    return paths.map((urlPath) => ({ urlPath, role: 'page', status }));
+    return paths.map((urlPath) => ({ urlPath, role: 'page', status, mayVary: status === 404 }));
   };
   if (kinds.length < 2 || kinds.some((kind) => settings[kind] !== 'nearest'))
     return kinds.flatMap((kind) => stepsOf(kind, folders));
@@ -483,8 +478,6 @@ function respondWithFile(request: CachedRequest, file: LoadedFile): void {
     request.next(startedBeforeFile());
     return;
   }
-  if (request.role === 'language')
-    addLanguageHeaders(request, request.entry.urlPath, request.context.settings);
   if (request.mayVary && tryNext(request, variantOf(request, file))) return;
   if (file.page !== undefined && file.uncompressed.body === undefined) {
     makeAgain(request);
@@ -494,7 +487,7 @@ function respondWithFile(request: CachedRequest, file: LoadedFile): void {
     waitForEtag(request, file);
     return;
   }
-  if (request.entry !== request.asked) addAskedHeaders(request);
+  request.inPlace = headersInPlace(request, file);
   let plan: StreamPlan | undefined;
   try {
     plan = sendFile(request, file);
@@ -513,28 +506,39 @@ function variantOf(
   request: CachedRequest,
   { languages, variants, uncompressed }: LoadedFile,
 ): readonly Step[] {
+  request.isTranslated ||= request.role === 'language';
   if (languages === undefined && variants === undefined) return NO_STEPS;
-  const original: Step = { urlPath: request.entry.urlPath, role: 'original' };
-  const { settings } = request.context;
-  const translated = languages && preferredPath(request.req, languages, settings);
+  const isPage = request.role === 'page';
+  const original: Step = { urlPath: request.entry.urlPath, role: isPage ? 'page' : 'original' };
+  const role = isPage ? 'page' : 'variant';
+  const translated = languages && preferredPath(request.req, languages, request.context.settings);
   if (translated !== undefined) {
-    addLanguageHeaders(request, translated, settings);
-    return [{ urlPath: translated, role: 'variant', mayVary: true }, original];
+    request.isTranslated = true;
+    return [{ urlPath: translated, role, mayVary: true }, original];
   }
   request.mayVary = false;
-  const variant = variants && selectVariant(request, variants, uncompressed.metadata.type);
-  return variant === undefined ? NO_STEPS : [{ urlPath: variant.path, role: 'variant' }, original];
+  const variant = isPage ? undefined : variants && selectVariant(request, variants, uncompressed.metadata);
+  return variant === undefined ? NO_STEPS : [{ urlPath: variant.path, role }, original];
 }
 
 /** The rules of the path that was asked for hold for the file in its place, before those of that file. */
-function addAskedHeaders({ req, res, role, context: { rules, settings } }: CachedRequest): void {
-  if (rules === undefined) return;
-  const asked = parseRequestPath(targetOf(req), settings);
-  if (asked.kind !== 'path') return;
-  const { headers, cacheControl, vary } = rules.headersFor(asked.path);
-  // A page in place of a missing file does not live as long as that file.
-  const isSame = role !== 'page' && cacheControl !== undefined;
-  addHeaders(res, isSame ? [...headers, 'cache-control', cacheControl] : headers, vary);
+function headersInPlace(request: CachedRequest, { page, uncompressed }: LoadedFile): FileRequest['inPlace'] {
+  const { req, asked, entry, role, isTranslated, context } = request;
+  if (entry === asked) return undefined;
+  const { cacheControl, vary, added = [] } = uncompressed.metadata;
+  const rule = context.rules?.headersFor(asked.urlPath);
+  const headers = [...(rule?.headers ?? [])];
+  const isPage = role === 'page';
+  const reference = isTranslated && !isPage ? referenceTo(encodePath(entry.urlPath), req) : undefined;
+  // In place of that of its format.
+  if (isTranslated) request.res.removeHeader('Content-Location');
+  if (reference !== undefined) headers.push('content-location', reference);
+  return {
+    // A page in place of a missing file does not live as long as that file.
+    cacheControl: (isPage ? undefined : rule?.cacheControl) ?? cacheControl,
+    vary: joinVary(vary, rule?.vary, isTranslated ? varyOf(context.settings) : undefined),
+    added: page?.headersWith(added, headers) ?? addMissing(headers, added),
+  };
 }
 
 /** Makes a page again whose body was evicted: no file has its bytes. */

@@ -1,10 +1,8 @@
 import type { ConnectRequest } from '../../types/connect.ts';
-import { addVary } from '../http/reply.ts';
 import { decodePart } from '../http/routing.ts';
 import type { Dependency, Files } from './files.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
-import { type RequestTriple, referenceTo } from './request.ts';
 import { isServed } from './variants.ts';
 
 /** The language of the folder that a path is in; undefined for a path outside of all of them. */
@@ -13,42 +11,30 @@ export function languageOf(path: string, { languages }: StaticSettings): string 
   return languages.find((language) => language === folder);
 }
 
-/** The language of a page, its paths in the others that exist, and the paths whose stat decided. */
-interface Languages {
-  /** Undefined for a file that is no page. */
-  readonly language: string | undefined;
-  /** Undefined for a page in the folder of a language. */
-  readonly paths: ReadonlyMap<string, string> | undefined;
-  readonly vary: string | undefined;
-  readonly dependencies: readonly Dependency[];
-}
-
+/**
+ * The language of a page, and its paths in the others that exist. Both are undefined for a file that is no page, and the paths for
+ * one in the folder of a language. Adds the paths whose stat decided to `dependencies`.
+ */
 export async function findLanguages(
   files: Files,
   filePath: string,
   settings: StaticSettings,
-): Promise<Languages> {
-  const isPage = settings.languages.length > 0 && mediaTypeOf(filePath).startsWith('text/html');
-  const own = isPage ? languageOf(filePath, settings) : undefined;
-  if (!isPage || own !== undefined)
-    return { language: own, paths: undefined, vary: undefined, dependencies: [] };
+  dependencies: Dependency[],
+): Promise<{ readonly language?: string | undefined; readonly paths?: Map<string, string> }> {
+  if (settings.languages.length === 0 || !mediaTypeOf(filePath).startsWith('text/html')) return {};
+  const own = languageOf(filePath, settings);
+  if (own !== undefined) return { language: own };
   const paths = new Map<string, string>();
-  const dependencies: Dependency[] = [];
   for (const language of settings.languages) {
-    const path = files.pathOf(`/${language}${filePath}`);
-    const found = await files.stat(path);
-    const dependency = { path, version: found?.version };
-    dependencies.push(dependency);
-    if (found?.kind === 'file' && (await isServed(files, dependency)))
-      paths.set(language, `/${language}${filePath}`);
+    const path = `/${language}${filePath}`;
+    if (await isServed(files, path, dependencies)) paths.set(language, path);
   }
   const [language] = settings.languages;
-  if (paths.size === 0) return { language, paths: undefined, vary: undefined, dependencies };
-  return { language, paths, vary: varyOf(settings), dependencies };
+  return paths.size === 0 ? { language } : { language, paths };
 }
 
 /** What a page depends on that may be sent in several languages. */
-const varyOf = ({ languageCookie }: StaticSettings): string =>
+export const varyOf = ({ languageCookie }: StaticSettings): string =>
   languageCookie === undefined ? 'Accept-Language' : 'Accept-Language, Cookie';
 
 /** The path of a page in the language that the client prefers; undefined for the page itself, in the default language. */
@@ -62,31 +48,13 @@ export function preferredPath(
   return paths.get(language ?? '');
 }
 
-/** Adds the headers of a page that was selected by its language. */
-export function addLanguageHeaders(
-  { req, res }: Pick<RequestTriple, 'req' | 'res'>,
-  path: string,
-  settings: StaticSettings,
-): void {
-  addVary(res, varyOf(settings));
-  const reference = referenceTo(path.split('/').map(encodeURIComponent).join('/'), req);
-  if (reference !== undefined) res.setHeader('Content-Location', reference);
-}
-
 /** All languages, those that the client prefers first: by the cookie, then by the header, then by the order of the option. */
 export function preferredLanguages(
   { headers }: ConnectRequest,
   { languages, orderLanguages, languageCookie }: StaticSettings,
 ): readonly string[] {
-  const chosen = languageCookie && cookieValue(languageCookie, headers.cookie ?? '');
+  const [, value = ''] = languageCookie?.exec(headers.cookie ?? '') ?? [];
+  const chosen = decodePart(value);
   const ranges = headers['accept-language'] ?? '';
   return chosen || ranges ? orderLanguages(chosen ? `${chosen},${ranges}` : ranges) : languages;
-}
-
-function cookieValue(name: string, cookies: string): string {
-  for (const pair of cookies.split(';')) {
-    const [key = '', value = ''] = pair.split('=', 2);
-    if (key.trim() === name) return decodePart(value.trim().replace(/^"|"$/g, '')) ?? '';
-  }
-  return '';
 }

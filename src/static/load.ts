@@ -1,5 +1,6 @@
 import type { Precompressed } from '../../types/static.ts';
 import { debug } from '../diagnostics/logging.ts';
+import { joinVary } from '../http/reply.ts';
 import { type LoadedFile, type LoadResult, type Moved, maxBodyBytes } from './cache.ts';
 import type { PageMaker, RenderedPage } from './capabilities.ts';
 import { CompressedCodings, type Compressor } from './compress.ts';
@@ -15,7 +16,7 @@ import {
   withOpen,
 } from './files.ts';
 import { etagOfBytes } from './hash.ts';
-import { findLanguages } from './languages.ts';
+import { findLanguages, varyOf } from './languages.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import { mayBePage, segmentOf } from './path.ts';
@@ -116,29 +117,31 @@ async function assemble(parts: Parts): Promise<LoadedFile> {
   const { files, found, file, snapshot, settings, options } = parts;
   const content = await contentOf(parts);
   const { copies, page, size } = content;
-  const languages = await findLanguages(files, found.filePath, settings);
-  const formats = await findVariants(files, found.filePath, settings);
-  const { rules, ...described } = describe(parts, page, languages.language);
+  const tried = [...content.dependencies];
+  const { language, paths } = await findLanguages(files, found.filePath, settings, tried);
+  for (const [each, path] of paths ?? [])
+    paths?.set(each, await urlPathOf({ files, settings, dependencies: tried }, path, path));
+  const variants = await findVariants(files, found.filePath, settings, tried);
+  const { rules, ...described } = describe(parts, page, language);
   const mayCompress = content.snapshot.contentEtag !== undefined;
   const compressor =
     mayCompress && options.compressor?.accepts(described.type, size) ? options.compressor : undefined;
   const codings = compressor !== undefined || copies.length > 0 ? 'Accept-Encoding' : undefined;
-  const vary = [codings, rules?.vary, languages.vary].filter((name) => name !== undefined).join(', ');
-  const common = { ...described, vary: vary || undefined, acceptRanges: true };
+  const vary = joinVary(codings, rules?.vary, paths && varyOf(settings));
+  const common = { ...described, vary, acceptRanges: true };
   const snapshots = [snapshot, ...copies.map((copy) => copy.snapshot)];
   // Depends on the version that was read, not on that of the first stat: the file may have been replaced in
   // between.
   const shown = { path: found.path, realPath: file.realPath, snapshot: content.snapshot, coding: undefined };
   const uncompressed = representationOf(shown, common, settings, size);
-  const tried = [content, formats, languages].flatMap(({ dependencies }) => dependencies);
   return {
     kind: 'file',
     dependencies: [...found.dependencies, uncompressed, ...tried],
     uncompressed,
     page: page?.additions,
     watched: [rules, page?.additions].filter((each) => each !== undefined),
-    variants: formats.variants,
-    languages: languages.paths,
+    variants,
+    languages: paths,
     createdCodings: compressor && createdCodingsOf(parts, content, uncompressed, compressor),
     precompressed:
       copies.length === 0 ? NONE : copies.map((copy) => representationOf(copy, common, settings)),
@@ -158,7 +161,9 @@ function describe(
   const untrusted = settings.untrusted ? untrustedFile(found.path) : undefined;
   const headers =
     page === undefined ? rules?.headers : page.additions.headersWith(page.headers, rules?.headers);
-  const added = language === undefined ? headers : [...(headers ?? []), 'Content-Language', language];
+  // In lower case as those of rules, of which one may say the same.
+  const isSaid = language === undefined || headers?.includes('content-language');
+  const added = isSaid ? headers : [...(headers ?? []), 'content-language', language];
   return {
     type: untrusted?.type ?? rules?.type ?? mediaTypeOf(found.path),
     cacheControl: rules?.cacheControl ?? settings.cacheControl(found.filePath),

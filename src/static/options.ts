@@ -173,7 +173,9 @@ function resolveVariants(
   const options = isVariants(given) ? { formats: given } : given;
   const { formats, language, cookie } = resolveOptions(VARIANTS_SCOPE, options, VARIANTS_RULES);
   const orderLanguages = createLanguageOrder(language);
-  return { variants: formats, languages: language, orderLanguages, languageCookie: cookie };
+  const name = cookie?.replace(/[$*+.^|]/g, '\\$&');
+  const languageCookie = name === undefined ? name : new RegExp(`(?:^|;)\\s*${name}\\s*=\\s*"?([^;"]*)`);
+  return { variants: formats, languages: language, orderLanguages, languageCookie };
 }
 
 /** The texts of the option `rules`. */
@@ -228,7 +230,8 @@ export interface StaticSettings extends Readonly<Pick<ResolvedOptions, Unchanged
   readonly languages: readonly string[];
   /** Puts them in the order of an `Accept-Language`. */
   readonly orderLanguages: (header: string) => readonly string[];
-  readonly languageCookie: string | undefined;
+  /** Finds the value of the cookie that decides before the header. */
+  readonly languageCookie: RegExp | undefined;
   readonly keep: KeepSettings | undefined;
   /** What is added to the files of the directory. */
   readonly rules: RuleTexts | undefined;

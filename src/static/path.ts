@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { extname } from 'node:path';
 import type { ConnectRequest } from '../../types/connect.ts';
 import { decodePart, pathOf } from '../http/routing.ts';
+import type { StaticSettings } from './options.ts';
 
 /** Why a request target is refused, with the status that `send` has for it. */
 interface Refused {
@@ -128,12 +129,20 @@ function isReservedOnWindows(segment: string): boolean {
 }
 
 /** Whether a segment begins with a dot; `.well-known` as the first segment does not count (RFC 8615). */
-export function hasDotSegment(path: string): boolean {
+function hasDotSegment(path: string): boolean {
   const firstDot = path.indexOf('/.');
   if (firstDot < 0) return false;
   const wellKnown = /^\/\.well-known(?:\/|$)/.test(path);
   return !wellKnown || path.indexOf('/.', '/.well-known'.length) >= 0;
 }
+
+/** Whether the option `dotfiles` keeps a path from being served. */
+export const isHidden = (path: string, { dotfiles }: Pick<StaticSettings, 'dotfiles'>): boolean =>
+  dotfiles !== 'allow' && hasDotSegment(path);
+
+/** The path of a URL for a decoded one. */
+export const encodePath = (path: string): string =>
+  /^[\w./~-]*$/.test(path) ? path : path.split('/').map(encodeURIComponent).join('/');
 
 const HTML_TYPE = /(?:^|,)\s*text\/html\s*(?:;(?!\s*q=0(?:\.0*)?\s*(?:,|$))[^,]*)?(?=,|$)/i;
 

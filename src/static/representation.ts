@@ -18,6 +18,13 @@ export interface Metadata {
   readonly added?: HeaderList | undefined;
 }
 
+/** Adds the headers of a list that another one, with names in lower case, does not have. */
+export function addMissing(headers: HeaderList, others: HeaderList): HeaderList {
+  const names = headers.filter((_, at) => at % 2 === 0);
+  const missing = others.filter((_, at) => !names.includes((others[at - (at % 2)] as string).toLowerCase()));
+  return [...headers, ...missing];
+}
+
 /** One representation. Its headers are built for each response: prebuilt ones would take 400 bytes per file. */
 export class Representation implements Validators {
   readonly metadata: Metadata;
@@ -49,6 +56,13 @@ export class Representation implements Validators {
     this.#modified = modified;
     this.#ambiguousUntil = ambiguousUntil;
     this.#lastModified = modified === undefined ? undefined : formatHttpDate(modified);
+  }
+
+  /** The same bytes with other headers, if there are some. */
+  with(headers: Partial<Metadata> | undefined): Representation {
+    if (headers === undefined) return this;
+    const validators = { tag: this.tag, modified: this.#modified, ambiguousUntil: this.#ambiguousUntil };
+    return new Representation({ ...this.metadata, ...headers }, this, validators);
   }
 
   /** The time of `Last-Modified`; undefined while it is ambiguous. */

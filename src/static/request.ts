@@ -14,7 +14,8 @@ import {
 import { pathOf } from '../http/routing.ts';
 import { isObject } from '../options/values.ts';
 import type { StaticSettings } from './options.ts';
-import { requestedPath, segmentOf } from './path.ts';
+import { encodePath, requestedPath, segmentOf } from './path.ts';
+import type { Metadata } from './representation.ts';
 
 export interface RequestTriple {
   readonly req: ConnectRequest;
@@ -39,6 +40,8 @@ export interface FileRequest extends RequestTriple {
       | ((req: ConnectRequest, res: ServerResponse, file: LifetimeHeaders) => void)
       | undefined;
   };
+  /** The headers of a file that is not at the path that was asked for, which are those of both. */
+  readonly inPlace: Partial<Metadata> | undefined;
   /** The status of the response: 404 for the page of the option `notFound`, or a status that other code has set. */
   status: number;
 }
@@ -158,20 +161,20 @@ export function redirectTo(
 
 /** Redirects to another path below the mount, with the query of the request. */
 export const redirectBelowMount = (request: Pick<RequestTriple, 'req' | 'res'>, urlPath: string): boolean =>
-  redirectTo(request, { to: urlPath.split('/').map(encodeURIComponent).join('/'), status: 308 });
+  redirectTo(request, { to: encodePath(urlPath), status: 308 });
 
-/** Responds with a status and its name as the body, which contains nothing from the request. */
+/** Responds with a status and its name, or another text that contains nothing from the request. */
 export function sendStatus(
   { req, res }: Pick<RequestTriple, 'req' | 'res'>,
   status: number,
   headers: Headers = {},
+  text: string | undefined = STATUS_CODES[status],
 ): void {
   removeContentHeaders(res);
   res.removeHeader('Content-Location');
   if (status >= 400) removeFileHeaders(res);
-  const body = `${STATUS_CODES[status]}\n`;
   const common = { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' };
-  writeReply(req, res, { status, headers: { ...common, ...headers }, body });
+  writeReply(req, res, { status, headers: { ...common, ...headers }, body: `${text}\n` });
 }
 
 /** Responds with 503 when a file keeps changing: the client may retry soon. */

@@ -59,20 +59,22 @@ export function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | u
   }
   const { metadata } = file.uncompressed;
   if (untrusted) removeUnsafeHeaders(res, metadata.added);
-  limitLifetime?.(req, res, metadata);
+  limitLifetime?.(req, res, { ...metadata, ...request.inPlace });
   if (file.page?.hasNonce === false) file.page.extendPolicies(res);
   // The page of the option `notFound`, rather than a status of other code.
   if (request.status === 404 && statusBefore === 200) removeFileHeaders(res);
   const preset = presetHeadersOf(res);
   if (res.statusCode !== 200 && request.status === 200) request.status = presetStatus(request, statusBefore);
-  if (file.page?.hasNonce === true) return void file.page.sendWithNonce(request, file.uncompressed);
+  if (file.page?.hasNonce === true)
+    return void file.page.sendWithNonce(request, file.uncompressed.with(request.inPlace));
   // The bytes of a file with a Content-Encoding of other code are in this coding already.
   const representation = preset?.includes('content-encoding')
     ? file.uncompressed
     : file.createdCodings === undefined
       ? negotiateCoding(file, req.headers['accept-encoding'])
       : file.createdCodings.select(req, request.status !== 200 || preset?.includes('etag') === true);
-  if (representation !== undefined) return sendRepresentation(request, representation, preset);
+  const shown = representation?.with(request.inPlace);
+  if (shown !== undefined) return sendRepresentation(request, shown, preset);
   addVary(res, 'Accept-Encoding');
   sendStatus(request, 406);
   return undefined;
@@ -200,7 +202,7 @@ function sendOtherStatus(
   const headers = bodyHeaders(metadata, metadata.size, metadata.type);
   if (metadata.vary !== undefined) headers.push('Vary', metadata.vary);
   headers.push('Cache-Control', 'no-cache', 'X-Content-Type-Options', 'nosniff');
-  if (metadata.added !== undefined) headers.push(...withoutLifetime(metadata.added));
+  if (metadata.added !== undefined) headers.push(...withoutLifetime(metadata.added, 'Content-Disposition'));
   return sendAll(request, representation, { status: request.status, headers, preset });
 }
 

@@ -1,16 +1,19 @@
-import { type ServerResponse, validateHeaderValue } from 'node:http';
-import { addVary } from '../http/reply.ts';
+import { validateHeaderValue } from 'node:http';
+import { readError } from '../diagnostics/logging.ts';
+import { cacheByText } from '../http/negotiation.ts';
 import { decodePart, withoutSlash } from '../http/routing.ts';
 import { optionError } from '../options/rules.ts';
 import { type Dependency, type Files, withOpen } from './files.ts';
 import { RULES_SCOPE, type RuleTexts, type StaticSettings } from './options.ts';
-import { hasDotSegment, parseRequestPath } from './path.ts';
-import type { HeaderList } from './representation.ts';
+import { isHidden, parseRequestPath } from './path.ts';
+import type { HeaderList, Metadata } from './representation.ts';
 import { warnOfSystem as warn } from './request.ts';
 import { isRacilyClean } from './version.ts';
 
 const MAX_BYTES = 1 << 20;
 const KINDS = ['redirects', 'headers'] as const;
+// Paths whose rules are kept: most requests are for a few of them.
+const KEPT = { entries: 1000, length: 256 };
 
 /** Whether a path is that of a file with rules, which no request may read. Some file systems ignore case. */
 export const hasRules = (urlPath: string): boolean => /^\/_(?:redirects|headers)$/i.test(urlPath);
@@ -30,18 +33,17 @@ interface Redirect {
   readonly isForced: boolean;
 }
 
-/** A path of `_headers` with the lines below it. */
+/** A header of `_headers` with the path above it. */
 interface HeaderRule {
   readonly path: RegExp;
-  readonly headers: (readonly [name: string, value: string])[];
+  readonly name: string;
+  readonly value: string;
 }
 
 /** The headers that rules add to a file, or that replace those of `staticFiles`. */
-export interface AddedHeaders {
+export interface AddedHeaders extends Pick<Metadata, 'cacheControl' | 'vary'> {
   readonly headers: HeaderList;
-  readonly cacheControl: string | undefined;
   readonly type: string | undefined;
-  readonly vary: string | undefined;
   /** Whether the rules are still in force. */
   isCurrent(): boolean;
 }
@@ -50,51 +52,41 @@ export interface AddedHeaders {
 export class Rules {
   readonly #files: Files;
   readonly #settings: StaticSettings;
-  readonly #given: { readonly redirects: readonly Redirect[]; readonly headers: readonly HeaderRule[] };
+  readonly #given: RuleTexts;
   readonly #texts = { redirects: '', headers: '' };
   #redirects: readonly Redirect[] = [];
-  #headers: readonly HeaderRule[] = [];
+  #forced: readonly Redirect[] = [];
+  headersFor!: (urlPath: string) => AddedHeaders;
   /** Undefined before the files are read, and if they may have changed since without a trace. */
   #versions: readonly Dependency[] | undefined;
-  #isCheckedInTurn = false;
-  #freshUntil = 0;
-  #work: Promise<void> | undefined;
-  /** Whether a rule holds for files that exist. */
-  hasForced = false;
+  #reading: Promise<void> = Promise.resolve();
+  #queued: Promise<void> | undefined;
 
-  constructor(rules: RuleTexts, files: Files, settings: StaticSettings) {
+  constructor(given: RuleTexts, files: Files, settings: StaticSettings) {
+    this.#given = given;
     this.#files = files;
     this.#settings = settings;
-    const given = <T>(kind: keyof RuleTexts, parse: (text: string) => T): T => {
-      try {
-        return parse(rules[kind]);
-      } catch (error) {
-        throw optionError(RULES_SCOPE, `option "rules.${kind}", ${messageOf(error)}`);
-      }
-    };
-    this.#given = { redirects: given('redirects', parseRedirects), headers: given('headers', parseHeaders) };
-    this.#use('redirects', '');
-    this.#use('headers', '');
+    for (const kind of KINDS) {
+      const mistake = this.#use(kind, '');
+      if (mistake !== undefined) throw optionError(RULES_SCOPE, `option "rules.${kind}", ${mistake}`);
+    }
   }
 
-  /** Checks the files with rules, once for all requests of a turn of the event loop. A request waits for the promise. */
+  /** False if the files with rules have changed, or if they cannot be checked on the event loop. */
+  isUnchangedSync(): boolean {
+    const known = this.#versions;
+    return known !== undefined && this.#files.allowsSync(known) && this.#files.isUnchangedSync(known);
+  }
+
+  /** Reads the files with rules if they have changed. Calls during a reading share the next one. */
   refresh(): Promise<void> | undefined {
-    if (this.#isCheckedInTurn || performance.now() < this.#freshUntil) return this.#work;
-    this.#isCheckedInTurn = true;
-    setImmediate(() => {
-      this.#isCheckedInTurn = false;
+    if (this.isUnchangedSync()) return undefined;
+    this.#queued ??= this.#reading.then(() => {
+      this.#queued = undefined;
+      return this.#read().catch((error: unknown) => warnOf(readError(error).message));
     });
-    const { revalidateAfter } = this.#settings.cache;
-    this.#freshUntil = revalidateAfter === 0 ? 0 : performance.now() + revalidateAfter;
-    const versions = this.#versions;
-    if (versions !== undefined && this.#files.allowsSync(versions) && this.#files.isUnchangedSync(versions))
-      return this.#work;
-    const work = (this.#work ?? Promise.resolve()).then(() => this.#read()).catch(warnOfError);
-    this.#work = work;
-    void work.then(() => {
-      if (this.#work === work) this.#work = undefined;
-    });
-    return work;
+    this.#reading = this.#queued;
+    return this.#queued;
   }
 
   async #read(): Promise<void> {
@@ -111,92 +103,77 @@ export class Rules {
         if (size > MAX_BYTES) throw new Error(`${path} is larger than ${MAX_BYTES} bytes`);
         const bytes = await withOpen(this.#files, path, found.version, (file) => file.read(size));
         isCertain &&= bytes !== undefined && !isRacilyClean(found.version, Date.now());
-        text = bytes?.toString() ?? this.#texts[kind];
+        text = bytes?.toString().replace(/^\ufeff/, '') ?? this.#texts[kind];
       }
       if (text === this.#texts[kind]) continue;
       this.#texts[kind] = text;
-      try {
-        this.#use(kind, text);
-      } catch (error) {
-        warnOfError(`${path}: ${messageOf(error)}`);
-      }
+      const mistake = this.#use(kind, text);
+      if (mistake !== undefined) warnOf(`${path}: ${mistake}`);
     }
     this.#versions = isCertain ? versions : undefined;
   }
 
-  /** @throws SyntaxError for a mistake; the rules stay as they were */
-  #use(kind: keyof RuleTexts, text: string): void {
-    const { redirects, headers } = this.#given;
-    if (kind === 'headers') this.#headers = [...parseHeaders(text), ...headers];
-    else this.#redirects = [...parseRedirects(text), ...redirects];
-    this.hasForced = this.#redirects.some(({ isForced }) => isForced);
+  /** Uses the text of a file. Returns the mistake in it, with which the rules stay as they were. */
+  #use(kind: keyof RuleTexts, text: string): string | undefined {
+    try {
+      if (kind === 'redirects') {
+        this.#redirects = [text, this.#given.redirects].flatMap((each) => eachLine(each, parseRedirect));
+        this.#forced = this.#redirects.filter(({ isForced }) => isForced);
+      } else {
+        const rules = [text, this.#given.headers].flatMap(parseHeaders);
+        const isCurrent = (): boolean => this.headersFor === headersFor;
+        const headersFor = cacheByText((urlPath) => headersOf(rules, urlPath, isCurrent), KEPT);
+        this.headersFor = headersFor;
+      }
+      return undefined;
+    } catch (error) {
+      return readError(error).message;
+    }
   }
 
   /** What the first rule says that matches, of those that hold for a file or of all. */
   actionFor(urlPath: string, url: string, isFile: boolean): RuleAction | undefined {
-    for (const redirect of this.#redirects) {
-      const action = isFile && !redirect.isForced ? undefined : actionOf(redirect, urlPath, url);
-      if (action?.kind !== 'page') {
-        if (action !== undefined) return action;
-        continue;
-      }
+    for (const rule of (isFile ? this.#forced : this.#redirects).filter(({ from }) => from.test(urlPath))) {
+      const { status, query } = rule;
+      const to = targetOf(rule, urlPath, url);
+      if (to === undefined || decodePart(to) === urlPath) continue;
+      if (status !== 200 && status !== 404)
+        return { kind: 'redirect', status, to, hasQuery: to.includes('?') || query.length > 0 };
       // A part of the request may be in the path.
-      const parsed = parseRequestPath(action.urlPath, this.#settings);
-      const isServed =
-        parsed.kind === 'path' && (this.#settings.dotfiles === 'allow' || !hasDotSegment(parsed.path));
-      if (isServed && parsed.path !== urlPath) return { ...action, urlPath: parsed.path };
+      const page = parseRequestPath(to.replace(/[?#].*/, ''), this.#settings);
+      if (page.kind === 'path' && page.path !== urlPath && !isHidden(page.path, this.#settings))
+        return { kind: 'page', status, urlPath: page.path };
     }
     return undefined;
   }
-
-  headersFor(urlPath: string): AddedHeaders {
-    const rules = this.#headers;
-    const found = new Map<string, string>();
-    for (const [name, value] of rules.flatMap(({ path, headers }) => (path.test(urlPath) ? headers : [])))
-      found.set(name, found.has(name) ? `${found.get(name)}, ${value}` : value);
-    const own = ['cache-control', 'content-type', 'vary'];
-    const [cacheControl, type, vary] = own.map((name) => found.get(name));
-    const headers = [...found].filter(([name]) => !own.includes(name)).flat();
-    return { headers, cacheControl, type, vary, isCurrent: () => this.#headers === rules };
-  }
 }
 
-/** Adds the headers of the requested path to a file that is sent in its place. */
-export function addHeaders(res: ServerResponse, headers: readonly string[], vary: string | undefined): void {
-  if (vary !== undefined) addVary(res, vary);
-  for (let i = 0; i < headers.length; i += 2) {
-    const [name = '', value = ''] = headers.slice(i, i + 2);
-    if (!res.hasHeader(name)) res.setHeader(name, value);
-  }
+function headersOf(rules: readonly HeaderRule[], urlPath: string, isCurrent: () => boolean): AddedHeaders {
+  const found = new Map<string, string>();
+  for (const { name, value } of rules.filter(({ path }) => path.test(urlPath)))
+    found.set(name, found.has(name) ? `${found.get(name)}, ${value}` : value);
+  // The last one is always sent.
+  const own = ['cache-control', 'content-type', 'vary', 'x-content-type-options'];
+  const [cacheControl, type, vary] = own.map((name) => found.get(name));
+  const headers = [...found].filter(([name]) => !own.includes(name)).flat();
+  return { headers, cacheControl, type, vary, isCurrent };
 }
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const warnOf = (problem: string): void => warn(new Error(`${problem}. The last good rules stay in force`));
 
-const warnOfError = (error: unknown): void =>
-  warn(new Error(`${messageOf(error)}. The last good rules stay in force`));
-
-function actionOf(
-  { from, query, to: template, status }: Redirect,
-  urlPath: string,
-  url: string,
-): RuleAction | undefined {
-  const match = from.exec(urlPath);
-  if (match === null) return undefined;
-  const values: Record<string, string | undefined> = { ...match.groups };
+/** Where a rule for the path leads; undefined if the query has not its parameters. */
+function targetOf({ from, query, to }: Redirect, urlPath: string, url: string): string | undefined {
+  const values: Record<string, string | undefined> = { ...from.exec(urlPath)?.groups };
   const given = new URLSearchParams(query.length === 0 ? '' : url.replace(/^[^?]*/, ''));
   for (const [name, value] of query) {
     const text = given.get(name);
     if (text === null || (!value.startsWith(':') && text !== value)) return undefined;
     values[value.slice(1)] = text;
   }
-  const to = template.replace(PLACEHOLDER, (_, name: string) => {
+  return to.replace(PLACEHOLDER, (_, name: string) => {
     const value = encodeURIComponent(values[name] ?? '');
     return name === 'splat' ? value.replaceAll('%2F', '/') : value;
   });
-  if (decodePart(to) === urlPath) return undefined;
-  if (status !== 200 && status !== 404)
-    return { kind: 'redirect', status, to, hasQuery: to.includes('?') || query.length > 0 };
-  return { kind: 'page', status, urlPath: to.replace(/[?#].*/, '') };
 }
 
 const PLACEHOLDER = /:([A-Za-z]\w*)/g;
@@ -213,18 +190,13 @@ function eachLine<T>(text: string, parse: (line: string) => T | undefined): T[] 
     try {
       return parse(line.trimEnd()) ?? [];
     } catch (error) {
-      throw new SyntaxError(`line ${index + 1}: ${messageOf(error)}`);
+      throw new SyntaxError(`line ${index + 1}: ${readError(error).message}`);
     }
   });
 }
 
-const parseRedirects = (text: string): Redirect[] => eachLine(text, parseRedirect);
-
 function parseRedirect(line: string): Redirect | undefined {
-  const [path, ...words] = line
-    .replace(/(^|\s)#.*/, '')
-    .split(/\s+/)
-    .filter(Boolean);
+  const [path, ...words] = (line.replace(/(^|\s)#.*/, '').match(/\S+/g) ?? []) as readonly string[];
   if (path === undefined) return undefined;
   const end = words.findIndex((word) => /^(?:\/|https?:)/.test(word));
   const [to, code = '301', condition] = end < 0 ? [] : words.slice(end);
@@ -237,36 +209,27 @@ function parseRedirect(line: string): Redirect | undefined {
   if (status === undefined)
     throw new Error(`"${code}" is no status; accepted: 200, 301, 302, 303, 307, 308 and 404, also with !`);
   if (condition !== undefined) throw new Error(`the condition "${condition}" is not supported`);
-  const isPage = status === '200' || status === '404';
-  if (isPage && !to.startsWith('/'))
+  if (/^(?:200|404)$/.test(status) && !to.startsWith('/'))
     throw new Error('a page of another server would be a proxy, which is not supported');
-  const query = words.slice(0, end).map((word): [string, string] => {
-    const [, name, value] = /^([^=]+)=(.*)$/.exec(word) ?? [];
-    if (name === undefined || value === undefined)
-      throw new Error(`"${word}" is neither a parameter such as id=:id nor a target`);
-    return [name, value];
+  const query = words.slice(0, end).map((word) => {
+    const at = word.indexOf('=');
+    if (at < 1) throw new Error(`"${word}" is neither a parameter such as id=:id nor a target`);
+    return [word.slice(0, at), word.slice(at + 1)] as const;
   });
   const from = compilePath(path);
-  const known = `${from.source} ${query.map(([, value]) => `<${value.replace(/^:/, '')}>`)}`;
-  for (const [placeholder, name] of to.matchAll(PLACEHOLDER))
-    if (!known.includes(`<${name}>`))
-      throw new Error(`the target has ${placeholder}, which "${path}" does not`);
-  return {
-    from,
-    query,
-    to: to.replace(/[^\x21-\x7e]+/g, encodeURIComponent),
-    status: Number(status),
-    isForced: force === '!',
-  };
+  const known = `${from.source} ${query.map(([, value]) => `<${value.slice(1)}>`)}`;
+  const unknown = [...to.matchAll(PLACEHOLDER)].find(([, name]) => !known.includes(`<${name}>`));
+  if (unknown !== undefined) throw new Error(`the target has ${unknown[0]}, which "${path}" does not`);
+  const encoded = to.replace(/[^\x21-\x7e]+/g, encodeURIComponent);
+  return { from, query, to: encoded, status: Number(status), isForced: force === '!' };
 }
 
 /** Compiles a path with `:name` for a segment and one `*` for any number of characters. A slash at its end makes no difference. */
 function compilePath(path: string): RegExp {
   if (!path.startsWith('/')) throw new Error(`"${path}" is no path; a path begins with a slash`);
-  const segments = withoutSlash(path).split('/').slice(1);
+  const [, ...segments] = withoutSlash(path).split('/');
   const sources = segments.map((segment) => {
-    const [, name] = /^:([A-Za-z]\w*)$/.exec(segment) ?? [];
-    if (name !== undefined) return `/(?<${name}>[^/]+)`;
+    if (/^:[A-Za-z]\w*$/.test(segment)) return `/(?<${segment.slice(1)}>[^/]+)`;
     if (/:[A-Za-z]/.test(segment))
       throw new Error(`the placeholder in "${segment}" is not the whole segment`);
     const literal = (decodePart(segment) ?? segment).replace(/[.+?^${}()|[\]\\]/g, '\\$&');
@@ -277,20 +240,18 @@ function compilePath(path: string): RegExp {
 }
 
 function parseHeaders(text: string): HeaderRule[] {
-  let rule: HeaderRule | undefined;
+  let path: RegExp | undefined;
   return eachLine(text, (line) => {
     if (/^\s*(?:#|$)/.test(line)) return undefined;
     if (!/^\s/.test(line)) {
-      rule = { path: compilePath(line), headers: [] };
-      return rule;
+      path = compilePath(line);
+      return undefined;
     }
     const [, name, value = ''] = /^\s+([\w!#$%&'*+.^`|~-]+)\s*:\s*(.+)$/.exec(line) ?? [];
     if (name === undefined) throw new Error(`"${line.trim()}" is no header such as X-Frame-Options: DENY`);
     validateHeaderValue(name, value);
-    if (rule === undefined) throw new Error(`the header "${name}" has no path above it`);
+    if (path === undefined) throw new Error(`the header "${name}" has no path above it`);
     if (OWN_HEADERS.test(name.toLowerCase())) throw new Error(`a rule cannot set the header ${name}`);
-    // That one is always sent.
-    if (name.toLowerCase() !== 'x-content-type-options') rule.headers.push([name.toLowerCase(), value]);
-    return undefined;
+    return { path, name: name.toLowerCase(), value };
   });
 }

@@ -1,6 +1,6 @@
 import type { Files, FolderName } from './files.ts';
 import type { StaticSettings } from './options.ts';
-import { hasDotSegment, isServedName } from './path.ts';
+import { isHidden, isServedName } from './path.ts';
 import { hasRules } from './rules.ts';
 import type { FileVersion } from './version.ts';
 
@@ -23,7 +23,7 @@ export const isReachable = (folder: string, name: string, settings: StaticSettin
   isServedName(name, settings) &&
   !(settings.rules !== undefined && hasRules(folder + name)) &&
   !/\p{Surrogate}/u.test(name) &&
-  (settings.dotfiles === 'allow' || !hasDotSegment(folder + name));
+  !isHidden(folder + name, settings);
 
 /** Stats the names of a folder. Those that are gone are left out. */
 export async function statNames(

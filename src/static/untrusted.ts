@@ -73,23 +73,11 @@ export function removeUnsafeHeaders(res: ServerResponse, headers: HeaderList | u
   if (isDownload && !isSet) res.removeHeader('Content-Disposition');
 }
 
-const FOR_PAGES = [
-  'html',
-  'index',
-  'extensions',
-  'cleanUrls',
-  'notFound',
-  'fallback',
-  'pages',
-  'listing',
-  'variants',
-  'rules',
-];
+const FOR_PAGES = 'html index extensions cleanUrls notFound fallback pages listing variants rules'.split(' ');
 
 /** Refuses options that would send files of users as pages. */
 export function assertNoPages(options: Readonly<Record<string, unknown>>): void {
-  const isOn = (value: unknown): boolean =>
-    ![undefined, false].includes(value as undefined) && String(value) !== '';
+  const isOn = (value: unknown): boolean => value !== undefined && value !== false && String(value) !== '';
   const used = FOR_PAGES.find((name) => isOn(options[name]));
   if (used === undefined) return;
   throw optionError(

@@ -5,7 +5,8 @@ import { addVary } from '../http/reply.ts';
 import { type Dependency, type Files, withOpen } from './files.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
-import { hasDotSegment, isServedName, requestedPath, segmentOf } from './path.ts';
+import { isHidden, isServedName, requestedPath, segmentOf } from './path.ts';
+import type { Metadata } from './representation.ts';
 import type { FileRequest } from './request.ts';
 import { isPermissionError } from './root.ts';
 
@@ -24,19 +25,16 @@ const ORIGINALS: Readonly<Record<VariantName, RegExp>> = {
 };
 
 /**
- * Finds the variants of a file in the order of the option, the file itself among them if it has such a format, and all paths
- * whose stat decided the result.
+ * Finds the variants of a file in the order of the option, the file itself among them if it has such a format. Adds the paths
+ * whose stat decided to `dependencies`.
  */
 export async function findVariants(
   files: Files,
   filePath: string,
   settings: StaticSettings,
-): Promise<{
-  readonly variants: readonly Variant[] | undefined;
-  readonly dependencies: readonly Dependency[];
-}> {
+  dependencies: Dependency[],
+): Promise<readonly Variant[] | undefined> {
   const variants: Variant[] = [];
-  const dependencies: Dependency[] = [];
   const original = mediaTypeOf(filePath);
   const stem = filePath.replace(/\.[^./]*$/, '');
   for (const extension of settings.variants) {
@@ -47,31 +45,24 @@ export async function findVariants(
         variants.push({ path, type: essenceOf(original) });
         break;
       }
-      if (!mayBeServed(path, settings)) continue;
-      const found = await files.stat(files.pathOf(path));
-      const version = found?.kind === 'file' ? found.version : undefined;
-      const dependency = { path: files.pathOf(path), version };
-      dependencies.push(dependency);
-      if (!(await isServed(files, dependency))) continue;
+      // The rules of a request path hold for a path that is derived from one.
+      if (isHidden(path, settings) || !isServedName(segmentOf(path), settings)) continue;
+      if (!(await isServed(files, path, dependencies))) continue;
       variants.push({ path, type: essenceOf(mediaTypeOf(path)) });
       break;
     }
   }
-  const hasOthers = variants.some(({ path }) => path !== filePath);
-  return { variants: hasOthers ? variants : undefined, dependencies };
+  return variants.some(({ path }) => path !== filePath) ? variants : undefined;
 }
 
-/** The rules of a request path hold for a path that is derived from one. */
-function mayBeServed(path: string, settings: StaticSettings): boolean {
-  if (settings.dotfiles !== 'allow' && hasDotSegment(path)) return false;
-  return isServedName(segmentOf(path), settings);
-}
-
-/** Whether a file can be opened, and is not outside the root. */
-export async function isServed(files: Files, { path, version }: Dependency): Promise<boolean> {
-  if (version === undefined) return false;
+/** Whether there is a file that can be opened, and is not outside the root. Adds its path to those that decided. */
+export async function isServed(files: Files, filePath: string, dependencies: Dependency[]): Promise<boolean> {
+  const path = files.pathOf(filePath);
+  const found = await files.stat(path);
+  dependencies.push({ path, version: found?.version });
+  if (found?.kind !== 'file') return false;
   try {
-    return (await withOpen(files, path, version, async () => true)) === true;
+    return (await withOpen(files, path, found.version, async () => true)) === true;
   } catch (error) {
     if (isPermissionError(error)) return false;
     throw error;
@@ -82,12 +73,12 @@ export async function isServed(files: Files, { path, version }: Dependency): Pro
  * Selects the variant that a client names in `Accept` and prefers at least as much as the file. Adds the headers of the
  * negotiation to the response.
  *
- * @param type - the media type of the file
+ * @param metadata - that of the file
  */
 export function selectVariant(
   { req, res, entry }: FileRequest,
   variants: readonly Variant[],
-  type: string,
+  { type, added = [] }: Metadata,
 ): Variant | undefined {
   addVary(res, 'Accept');
   const best = bestOf(variants, essenceOf(type), req.headers.accept);
@@ -100,7 +91,7 @@ export function selectVariant(
     const reference = referenceTo(variant, req, entry.urlPath);
     if (reference === undefined) continue;
     const link = `<${reference}>; rel="alternate"; type="text/markdown"`;
-    const given = res.getHeader('Link');
+    const given = res.getHeader('Link') ?? added.find((_, at) => at % 2 === 1 && added[at - 1] === 'link');
     res.setHeader('Link', given === undefined ? link : [given, link].flat().map(String));
   }
   return undefined;

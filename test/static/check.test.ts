@@ -76,6 +76,26 @@ describe('Coalescer', () => {
     expect(checked).toHaveLength(11);
   });
 
+  it('Coalescer checks an entry that a response asks for in the same turn', async () => {
+    const cache = createCache();
+    const files = { allowsSync: () => true, isUnchangedSync: () => true, isUnchanged: async () => true };
+    const coalescer = new Coalescer({ ...checkContext(cache, async () => loadedFile(1)), files });
+    const checked: string[] = [];
+    const check = (path: string, next?: () => void): void => {
+      const onChecked = (): void => {
+        checked.push(path);
+        next?.();
+      };
+      coalescer.check(waiterFor(cache.getOrCreate(path), onChecked));
+    };
+    check('/a');
+    check('/b');
+    while (checked.length < 2) await turn();
+    check('/a', () => check('/b'));
+    await turn();
+    expect(checked.slice(2)).toEqual(['/a', '/b']);
+  });
+
   it('Coalescer limits simultaneous checks in the thread pool and runs the others later', async () => {
     const { check, loads, checked } = createControlled();
     for (let i = 0; i < 100; i++) check(`/${i}`);

@@ -120,7 +120,8 @@ describe('the languages of the option variants', () => {
     const condition = { 'if-none-match': String(headers.etag) };
     expect((await get(port, '/guide', { ...german, ...condition })).status).toBe(304);
     expect((await get(port, '/guide', { 'accept-language': 'en', ...condition })).text).toBe('guide en');
-    expect((await get(port, '/guide', { ...german, accept: 'text/markdown' })).text).toBe('# de');
+    const markdown = await get(port, '/guide', { ...german, accept: 'text/markdown' });
+    expect([markdown.text, markdown.headers['content-location']]).toEqual(['# de', './de/guide.md']);
     expect((await get(port, '/guide', { ...german, range: 'bytes=0-1' })).text).toBe('gu');
   });
 
@@ -144,6 +145,39 @@ describe('the languages of the option variants', () => {
       }
     },
   );
+
+  it.each([{ notFound: '404.html' }, { notFound: 'nearest' }, { notFound: 'nearest', cleanUrls: 'slash' }])(
+    'a page for 404 is in the language of the visitor with %j',
+    async (options) => {
+      const files = { ...ROOT, '404.html': 'lost', '404.md': '# lost', 'de/404.html': 'verloren' };
+      Object.assign(files, { 'pt-BR/index.html': 'home' });
+      const variants = { ...LANGUAGES, formats: ['md' as const] };
+      const port = await serve(files, variants, options as StaticFilesOptions);
+      for (const [language, text] of [
+        ['de', 'verloren'],
+        ['en', 'lost'],
+      ] as const) {
+        const headers = { accept: 'text/html, text/markdown', 'accept-language': language };
+        const page = await get(port, '/missing', headers);
+        expect([page.status, page.text]).toEqual([404, text]);
+        expect(page.headers).toMatchObject({ 'content-language': language, 'cache-control': 'no-cache' });
+        expect(page.headers.vary).toBe('Accept, Sec-Fetch-Mode, Accept-Language, Cookie');
+        expect(page.headers).not.toHaveProperty('content-location');
+        const other = await get(port, '/pt-BR/missing', headers);
+        expect([other.text, other.headers.vary]).toEqual([text, page.headers.vary]);
+      }
+    },
+  );
+
+  it('a page with a nonce has its language too', async () => {
+    const port = await serve(FOLDERS, LANGUAGES, { cleanUrls: true, pages: { csp: { nonce: true } } });
+    const { text, headers } = await get(port, '/guide', { 'accept-language': 'de' });
+    expect([text, headers['content-language'], headers['content-location']]).toEqual([
+      'guide de',
+      'de',
+      './de/guide',
+    ]);
+  });
 
   it('routes of an application and pages for 404 follow after the languages', async () => {
     const port = await serve(FOLDERS, LANGUAGES, { fallback: 'nearest' });

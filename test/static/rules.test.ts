@@ -5,7 +5,7 @@ import express from 'express';
 import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import type { StaticFilesOptions } from '../../types/static.ts';
-import { bare, get, listen, makeFolder, put } from './fixture.ts';
+import { bare, get, listen, makeFolder, put, raw, rawGet } from './fixture.ts';
 
 const PAGE = { accept: 'text/html' };
 const FILES = {
@@ -102,6 +102,16 @@ describe('redirects of the option rules', () => {
     const lost = await get(port, '/de/nichts', PAGE);
     expect([lost.status, lost.text, lost.headers['cache-control']]).toEqual([404, 'verloren', 'no-cache']);
   });
+
+  it.each(['/blog', '/blog/'])(
+    'a rule with 200 that leads to the folder %s sends its index page',
+    async (to) => {
+      const dir = makeFolder({ 'blog/index.html': 'blog' });
+      const rules = { redirects: `/start ${to} 200` };
+      const port = await listen(bare(staticFiles(dir, { html: true, rules })));
+      expect((await get(port, '/start', PAGE)).text).toBe('blog');
+    },
+  );
 
   it('a rewrite has the ETag of its file, conditions and ranges', async () => {
     const port = await serve({ redirects: '/x/* /:splat 200!' });
@@ -214,6 +224,18 @@ describe('headers of the option rules', () => {
     ]);
   });
 
+  it('a rule for Link stays beside the link to a Markdown variant, and one for Content-Language is the only one', async () => {
+    const headers = '/*\n  Link: </a>; rel=preload\n/b\n  Content-Language: fr';
+    const variants = { formats: ['md' as const], language: ['en', 'de'] };
+    const dir = makeFolder({ 'a.html': 'a', 'a.md': 'a', 'b.html': 'b', 'de/b.html': 'b de' });
+    const port = await listen(bare(staticFiles(dir, { cleanUrls: true, variants, rules: { headers } })));
+    const page = await get(port, '/a');
+    expect(page.headers.link).toBe('</a>; rel=preload, <./a.md>; rel="alternate"; type="text/markdown"');
+    expect(page.headers['content-language']).toBe('en');
+    const answer = await rawGet(port, '/b');
+    expect(answer.match(/content-language: .*/gi)).toEqual(['content-language: fr']);
+  });
+
   it('headers that earlier middleware has set are kept', async () => {
     const files = staticFiles(makeFolder(FILES), { rules: { headers: HEADERS } });
     const port = await listen((req, res) => {
@@ -310,6 +332,19 @@ describe('rules: true', () => {
     expect(await header()).toBeUndefined();
   });
 
+  it('a request gets the rules that are in force when it arrives, also after another one of the same turn', async () => {
+    const source = memoryFiles({ '/app.js': 'app', '/_headers': '/*\n  X-A: 1' });
+    const files = bare(staticFiles(source, { rules: true }));
+    const port = await listen((req, res) => {
+      if (req.url === '/app.js?2') source.set('/_headers', '/*\n  X-A: 2');
+      files(req, res);
+    });
+    expect((await get(port, '/app.js')).headers['x-a']).toBe('1');
+    const head = ' HTTP/1.1\r\nHost: x\r\n';
+    const both = await raw(port, `GET /app.js?1${head}\r\nGET /app.js?2${head}Connection: close\r\n\r\n`);
+    expect(both.match(/x-a: \d/gi)?.[1]).toBe('x-a: 2');
+  });
+
   it('a mistake is a warning with its line, and the last good rules stay in force', async () => {
     const dir = site();
     const port = await listen(bare(staticFiles(dir, { rules: true })));
@@ -322,6 +357,17 @@ describe('rules: true', () => {
     );
     writeFileSync(join(dir, '_headers'), '/*\n  X-A: 3\n');
     expect((await get(port, '/app.js')).headers['x-a']).toBe('3');
+  });
+
+  it('the files may begin with a byte order mark, and have the line ends of Windows', async () => {
+    const files = {
+      '/app.js': 'app',
+      '/_headers': '\ufeff/*\r\n  X-A: 1\r\n',
+      '/_redirects': '\ufeff/old /new 302\r\n',
+    };
+    const port = await listen(bare(staticFiles(memoryFiles(files), { rules: true })));
+    expect((await get(port, '/app.js')).headers['x-a']).toBe('1');
+    expect(await target(port, '/old')).toEqual([302, '/new']);
   });
 
   it('a deployment that switches a link brings its rules with its files', async () => {
