@@ -1,9 +1,4 @@
-import {
-  type EventLoopUtilization,
-  type IntervalHistogram,
-  monitorEventLoopDelay,
-  performance,
-} from 'node:perf_hooks';
+import type { EventLoopUtilization, IntervalHistogram } from 'node:perf_hooks';
 import type { BudgetStats, CacheStats, EventLoopStats, ProcessStats } from '../../types/server.ts';
 import { Registry } from './registry.ts';
 
@@ -40,7 +35,10 @@ const NANOSECONDS = 1e6;
 
 /** The samples from one moment on. */
 class Period {
-  readonly #delays: IntervalHistogram = monitorEventLoopDelay({ resolution: RESOLUTION });
+  // Loaded here, since few processes read these figures.
+  readonly #delays: IntervalHistogram = process
+    .getBuiltinModule('node:perf_hooks')
+    .monitorEventLoopDelay({ resolution: RESOLUTION });
   #started = 0;
   #utilization: EventLoopUtilization | undefined;
 
