@@ -10,7 +10,7 @@ const GROUPS = [
     name: 'lib/http',
     test: /[\\/]src[\\/](diagnostics|http|options)[\\/]|[\\/]src[\\/]pubsub[\\/]cursor\.ts|rolldown[\\/]runtime/,
   },
-  { name: 'lib/static', test: /[\\/]src[\\/](?:static|pages|signed)[\\/]/ },
+  { name: 'lib/static', test: /[\\/]src[\\/](?:static|pages|signed)[\\/]|[\\/]middleware[\\/]static\.ts/ },
   // The stores, and the connections to Redis. The rest of the response cache belongs to the API.
   {
     name: 'lib/cache',
@@ -18,10 +18,10 @@ const GROUPS = [
   },
   // What espalier/uploads needs without graphql.
   { name: 'lib/uploads', test: /[\\/]src[\\/]uploads[\\/](?!receive\.|scalar\.)/ },
-  { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]/ },
+  { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]|[\\/]middleware[\\/]server\.ts/ },
   {
     name: 'lib/graphql',
-    test: /[\\/]src[\\/](auth|cache|compress|core|cost|cursors|engine|execution|graphiql|graphql|idempotency|live|streams|usage)[\\/]|[\\/]src[\\/]uploads[\\/](receive|scalar)\.ts/,
+    test: /[\\/]src[\\/](auth|cache|compress|core|cost|cursors|engine|execution|graphiql|graphql|idempotency|live|streams|usage)[\\/]|[\\/]src[\\/]uploads[\\/](receive|scalar)\.ts|[\\/]middleware[\\/](graphql|subscriptions)\.ts/,
   },
   // What espalier/pubsub and espalier/presence share.
   { name: 'lib/streams', test: /[\\/]src[\\/]pubsub[\\/]derived\.ts/ },
