@@ -1,7 +1,6 @@
 import type { GraphQLSchema } from 'graphql';
 import type { RedisSource } from '../../types/redis.ts';
 import type { Extension, ExtensionParts } from '../core/extension.ts';
-import { createUnenforcedNote } from '../core/unenforced.ts';
 import { noteLocalKeys } from '../diagnostics/logging.ts';
 import {
   closest,
@@ -37,16 +36,14 @@ const rules: Rules<IdempotencySettings> = {
 };
 
 /**
- * Creates the extension of the option `idempotency`. Without the option it only says that a schema defines the directive.
+ * Creates the extension of the option `idempotency`.
  *
  * @throws TypeError (code `ERR_OPTION`).
  */
 export function createIdempotency(
   { idempotency: given, caller }: { readonly idempotency?: unknown; readonly caller?: unknown },
-  { scope, reportBackground }: Pick<ExtensionParts, 'scope' | 'reportBackground'>,
+  { reportBackground }: Pick<ExtensionParts, 'reportBackground'>,
 ): Extension {
-  if (given === undefined || given === false)
-    return { noteUnenforced: createUnenforcedNote(scope, unenforced) };
   const settings = resolveOptions(IDEMPOTENCY_OPTIONS, given === true ? {} : given, rules);
   if (caller === undefined) {
     const problem = 'option "idempotency" needs the option "caller", which says whose keys these are';
@@ -66,15 +63,6 @@ export function createIdempotency(
     },
   };
 }
-
-const unenforced = (schema: GraphQLSchema) =>
-  schema.getDirective('idempotent') == null
-    ? undefined
-    : {
-        page: 'idempotency',
-        problem:
-          'the schema defines @idempotent, but the option "idempotency" is not set, so mutations with a key would run again; set the option, or remove the definition',
-      };
 
 /** @throws TypeError (code `ERR_OPTION`) for a name that is not a field: its mutation would run without a key. */
 function assertRequired({ required }: IdempotencySettings, schema: GraphQLSchema): void {
