@@ -13,7 +13,7 @@ const GROUPS = [
   },
   {
     name: 'lib/static',
-    test: /[\\/]src[\\/](?:(?:static|signed)[\\/]|pages[\\/]optional)|[\\/]middleware[\\/]static\.ts/,
+    test: /[\\/]src[\\/](?:static(?![\\/](?:keep|listing))[\\/]|signed[\\/]|pages[\\/]optional)|[\\/]middleware[\\/]static\.ts/,
   },
   // The stores, and the connections to Redis. The rest of the response cache belongs to the API.
   {
@@ -25,7 +25,7 @@ const GROUPS = [
   { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]|[\\/]middleware[\\/]server\.ts/ },
   {
     name: 'lib/graphql',
-    test: /[\\/]src[\\/]((compress|core|engine|execution|graphiql|graphql|live)[\\/]|uploads[\\/](receive|scalar)\.ts|(\w|-)+[\\/](directives?|unset)\.ts|rate-limit[\\/](buckets|refusal)\.ts)|[\\/]middleware[\\/](graphql|subscriptions)\.ts/,
+    test: /[\\/]src[\\/]((compress|core(?![\\/](?:by-id|persisted|trusted))|engine|execution|graphiql|graphql|live)[\\/]|uploads[\\/](receive|scalar)\.ts|(\w|-)+[\\/](directives?|unset)\.ts|rate-limit[\\/](buckets|refusal)\.ts)|[\\/]middleware[\\/](graphql|subscriptions)\.ts/,
   },
   // What espalier/pubsub and espalier/presence share.
   { name: 'lib/streams', test: /[\\/]src[\\/]pubsub[\\/]derived\.ts/ },

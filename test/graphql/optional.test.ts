@@ -19,6 +19,10 @@ const NEEDED: readonly (readonly [options: string, names: readonly string[]])[] 
   ['graphqlHTTP(schema, { clientLimits: true })', ['clients']],
   ['graphqlHTTP(schema, { httpCache: true })', ['cache']],
   ['graphqlHTTP(schema, { responseCache: true })', []],
+  ['graphqlHTTP(schema, { documents: { apq: true } })', ['documents']],
+  ["staticFiles('docs', { html: true, compress: true, rules: undefined })", []],
+  ["staticFiles('docs', { keep: { directory: folder } })", ['keep']],
+  ["staticFiles('docs', { listing: true })", ['listing']],
   ["staticFiles('docs', { pages: { integrity: true } })", ['pages']],
 ];
 

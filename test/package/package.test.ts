@@ -85,7 +85,18 @@ describe('the tarball', () => {
       'uploads',
     ];
     // The code of options, for the CommonJS modules and for the ES modules.
-    const optional = ['auth', 'cache', 'clients', 'cost', 'idempotency', 'pages', 'usage'];
+    const optional = [
+      'auth',
+      'cache',
+      'clients',
+      'cost',
+      'documents',
+      'idempotency',
+      'keep',
+      'listing',
+      'pages',
+      'usage',
+    ];
     const expected = ['mjs', 'cjs'].flatMap((extension) => [
       ...names.flatMap((name) => [`${name}.${extension}`, `${name}.d.${extension.replace('js', 'ts')}`]),
       ...shared.map((name) => `lib/${name}.${extension}`),
