@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { makeFolder } from '../kit.ts';
 
 const root = resolve(__dirname, '../..');
 
@@ -21,7 +22,7 @@ const NEEDED: readonly (readonly [options: string, names: readonly string[]])[] 
   ['graphqlHTTP(schema, { responseCache: true })', []],
   ['graphqlHTTP(schema, { documents: { apq: true } })', ['documents']],
   ["staticFiles('docs', { html: true, compress: true, rules: undefined })", []],
-  ["staticFiles('docs', { keep: { directory: folder } })", ['keep']],
+  ["staticFiles('docs', { cacheControl: 'vite', keep: { directory: folder } })", ['keep']],
   ["staticFiles('docs', { listing: true })", ['listing']],
   ["staticFiles('docs', { pages: { integrity: true } })", ['pages']],
 ];
@@ -36,6 +37,7 @@ function loadedBy(extension: string, statements: readonly string[]): readonly st
     const files = () => Object.keys(cache).flatMap((path) => /optional.(\\w+)\\.(?:make\\.)?cjs$/.exec(path)?.[1] ?? []);
     const schema = buildSchema('type Query { a: Int } type Mutation { a: Int }');
     const caller = () => null;
+    const folder = '${makeFolder({})}';
     const known = new Set(files());
     const added = () => files().filter((name) => !known.has(name) && known.add(name));
     console.log(JSON.stringify([[...known], ...[${statements.map((each) => `() => ${each}`).join(', ')}].map((run) => {
