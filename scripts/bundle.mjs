@@ -4,7 +4,8 @@ import { rolldown } from 'rolldown';
 import { makerOf, optionalFileName, readOptional, splitOptional } from './optional.mjs';
 
 // Modules that several entries share. An entry loads only the groups that it imports: espalier/static loads neither
-// graphql nor ws. Rolldown's few helper functions for CommonJS are in the group that all entries import.
+// graphql nor ws. The modules of options are in no group: see optional.mjs. Rolldown's few helper functions for CommonJS
+// are in the group that all entries import.
 const GROUPS = [
   // Subscriptions and espalier/pubsub share the cursors.
   {
