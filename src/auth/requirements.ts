@@ -15,7 +15,7 @@ import { directivesOf, elementsOf, type SchemaElement, schemaElement } from '../
 import { closest, optionError } from '../options/rules.ts';
 import { AUTH_OPTIONS } from '../options/scopes.ts';
 import { isObject, isString } from '../options/values.ts';
-import { DIRECTIVES, type Name, NAMES } from './directives.ts';
+import { DIRECTIVES, NAMES, type Name } from './directives.ts';
 
 /** One directive's condition. Equal ones of a schema are one object, so that sets compare them by identity. */
 export interface Condition {
