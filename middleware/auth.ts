@@ -1,7 +1,7 @@
 import type { GraphQLSchema } from 'graphql';
-import { visiblePart } from '../src/auth/visible-schema.ts';
+import { optional } from '../src/graphql/optional.ts';
 
-export { authTypeDefs } from '../src/auth/requirements.ts';
+export { authTypeDefs } from '../src/auth/directives.ts';
 export type * from '../types/auth.ts';
 
 /**
@@ -17,5 +17,5 @@ export function visibleSchema(
   scopes: readonly string[] | null,
   policies: readonly string[] = [],
 ): GraphQLSchema {
-  return visiblePart(schema, scopes, policies);
+  return optional.auth().visiblePart(schema, scopes, policies);
 }

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { optionError } from '../src/options/rules.ts';
 import { STATIC_OPTIONS } from '../src/options/scopes.ts';
-import { resolvePages } from '../src/pages/pages.ts';
+import { optional } from '../src/pages/optional.ts';
 import { checkLink, limitLifetime, resolveSigned } from '../src/signed/signed.ts';
 import { createHandler, sharedBy } from '../src/static/handler.ts';
 import { resolveStaticOptions, type StaticSettings } from '../src/static/options.ts';
@@ -38,7 +38,7 @@ export function staticFiles(
   const files = typeof dir === 'function' ? dir : filesOf(dir, settings);
   const signed = resolveSigned(settings.signed);
   const shared = sharedBy(settings, {
-    createPages: resolvePages(settings.pages),
+    createPages: settings.pages && optional.pages().resolvePages(settings.pages),
     limitLifetime: signed && limitLifetime,
   });
   const handler =

@@ -1,16 +1,21 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
+import { makerOf, optionalFileName, readOptional, splitOptional } from './optional.mjs';
 
 // Modules that several entries share. An entry loads only the groups that it imports: espalier/static loads neither
-// graphql nor ws. Rolldown's few helper functions for CommonJS are in the group that all entries import.
+// graphql nor ws. The modules of options are in no group: see optional.mjs. Rolldown's few helper functions for CommonJS
+// are in the group that all entries import.
 const GROUPS = [
   // Subscriptions and espalier/pubsub share the cursors.
   {
     name: 'lib/http',
     test: /[\\/]src[\\/](diagnostics|http|options)[\\/]|[\\/]src[\\/]pubsub[\\/]cursor\.ts|rolldown[\\/]runtime/,
   },
-  { name: 'lib/static', test: /[\\/]src[\\/](?:static|pages|signed)[\\/]/ },
+  {
+    name: 'lib/static',
+    test: /[\\/]src[\\/](?:static(?![\\/](?:keep|listing))[\\/]|signed[\\/]|pages[\\/]optional)|[\\/]middleware[\\/]static\.ts/,
+  },
   // The stores, and the connections to Redis. The rest of the response cache belongs to the API.
   {
     name: 'lib/cache',
@@ -18,10 +23,10 @@ const GROUPS = [
   },
   // What espalier/uploads needs without graphql.
   { name: 'lib/uploads', test: /[\\/]src[\\/]uploads[\\/](?!receive\.|scalar\.)/ },
-  { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]/ },
+  { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]|[\\/]middleware[\\/]server\.ts/ },
   {
     name: 'lib/graphql',
-    test: /[\\/]src[\\/](auth|cache|compress|core|cost|cursors|engine|execution|graphiql|graphql|idempotency|live|streams|usage)[\\/]|[\\/]src[\\/]uploads[\\/](receive|scalar)\.ts/,
+    test: /[\\/]src[\\/]((compress|core(?![\\/](?:by-id|persisted|trusted))|engine|execution|graphiql|graphql|live)[\\/]|uploads[\\/](receive|scalar)\.ts|(\w|-)+[\\/](directives?|unset)\.ts|rate-limit[\\/](buckets|refusal)\.ts)|[\\/]middleware[\\/](graphql|subscriptions)\.ts/,
   },
   // What espalier/pubsub and espalier/presence share.
   { name: 'lib/streams', test: /[\\/]src[\\/]pubsub[\\/]derived\.ts/ },
@@ -32,12 +37,14 @@ const GROUPS = [
 /** Writes each entry of middleware/ as an ES and as a CommonJS module, and the command as one ES module, not minified. */
 export async function bundle(root, entries, folder) {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const optional = readOptional(root);
   const input = Object.fromEntries(entries.map((name) => [name, join(root, 'middleware', `${name}.ts`)]));
   for (const [format, extension] of [
     ['esm', 'mjs'],
     ['cjs', 'cjs'],
   ]) {
     const plugins = [
+      splitOptional(optional, format),
       importPackages(),
       linkToVersion(version),
       format === 'cjs' ? requireGraphql() : getNodeModules(),
@@ -49,14 +56,14 @@ export async function bundle(root, entries, folder) {
         format,
         strict: true,
         entryFileNames: `[name].${extension}`,
-        chunkFileNames: `[name].${extension}`,
+        chunkFileNames: optionalFileName(optional, extension),
         codeSplitting: { groups: GROUPS },
         // The ES modules, which current versions of Node load in both cases, are the ones to read.
         ...(format === 'cjs' ? { comments: false } : {}),
       },
     );
   }
-  writePackages(root, folder);
+  writePackages(root, folder, [...optional.values()]);
   // As another entry of the same build it would double the entries, each with a file that only exports the other one.
   await write(
     {
@@ -133,13 +140,18 @@ const PACKAGES = 'src/diagnostics/packages.ts';
  * which set the condition `module`, `production` or `development`, and as an ES module for Node, because an ES module
  * that imports a CommonJS module loads Node's parser of such modules.
  */
-function writePackages(root, folder) {
+function writePackages(root, folder, names) {
   const source = readFileSync(join(root, PACKAGES), 'utf8');
   const [, members] = /export const packages: Packages = (\{.*?\n\});/s.exec(source);
   const create =
     "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);\n";
-  writeFileSync(join(folder, 'lib/packages.cjs'), `'use strict';\nexports.packages = ${members};\n`);
-  writeFileSync(join(folder, 'lib/packages.mjs'), `${create}export const packages = ${members};\n`);
+  const makers = names.map((name) => `  ${name}: (modules) => require('${makerOf(name)}')(modules),\n`);
+  const optional = `{\n${makers.join('')}}`;
+  const packages = Object.entries({ packages: members, optional });
+  const write = (file, start, format) =>
+    writeFileSync(join(folder, 'lib', file), start + packages.map(format).join(''));
+  write('packages.cjs', "'use strict';\n", ([name, value]) => `exports.${name} = ${value};\n`);
+  write('packages.mjs', create, ([name, value]) => `export const ${name} = ${value};\n`);
 }
 
 /** Lets all chunks import that module. */

@@ -82,10 +82,16 @@ function specifierOf(node) {
     case 'TsImportType':
       return node.argument.value;
     case 'CallExpression':
-      return node.callee.type === 'Import' ? node.arguments[0]?.expression.value : undefined;
+      return loads(node) ? node.arguments[0].expression.value : undefined;
     default:
       return undefined;
   }
+}
+
+/** Whether a call is `import()`, or `require` of a module of the sources. */
+function loads({ callee, arguments: [first] }) {
+  if (callee.type === 'Import') return first !== undefined;
+  return callee.value === 'require' && String(first?.expression.value).startsWith('.');
 }
 
 /** Whether an import or a re-export is gone at run time. */

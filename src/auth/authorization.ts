@@ -30,8 +30,11 @@ import { AUTH_OPTIONS } from '../options/scopes.ts';
 import { isString, settle } from '../options/values.ts';
 import { Access, accessOf, namesOf, noCaller, ResolverAuth, statusOf } from './access.ts';
 import { createCallerSchemas } from './caller-schemas.ts';
+import { NAMES } from './directives.ts';
 import { argumentConditions, hasGuardedArguments, OperationRequirement, withDefaults } from './operation.ts';
-import { type Condition, NAMES, requirementsOf } from './requirements.ts';
+import { type Condition, requirementsOf } from './requirements.ts';
+
+export { visiblePart } from './visible-schema.ts';
 
 /** The option `auth` after checks. */
 interface AuthSettings {
@@ -51,7 +54,7 @@ const rules: Rules<AuthSettings> = {
 };
 
 /**
- * Creates the extension of the option `auth`. Without the option it only says what a schema requires in vain.
+ * Creates the extension of the option `auth`.
  *
  * @throws TypeError (code `ERR_OPTION`) for a wrong option.
  */
@@ -59,9 +62,6 @@ export function createAuthorization(
   { auth: given, caller }: { readonly auth?: unknown; readonly caller?: unknown },
   { scope }: Pick<ExtensionParts, 'scope'>,
 ): Extension {
-  if (given === false) return {};
-  const noteUnenforced = createUnenforcedNote(scope, given === undefined ? unenforced : unused);
-  if (given === undefined) return { noteUnenforced };
   const settings = resolveOptions(AUTH_OPTIONS, given === true ? {} : given, rules);
   if (settings.scopes === undefined && caller === undefined)
     throw wrongOption(
@@ -72,7 +72,7 @@ export function createAuthorization(
     );
   const { schemaFor } = settings;
   return {
-    noteUnenforced,
+    noteUnenforced: createUnenforcedNote(scope, unused),
     check: (schema) => assertPolicies(settings, schema),
     guards,
     // They might be names that the caller may not see.
@@ -91,16 +91,6 @@ export function createAuthorization(
     }),
   };
 }
-
-const unenforced = (schema: GraphQLSchema) => {
-  const requirement = findDirective(schema, NAMES);
-  return requirement === undefined
-    ? undefined
-    : {
-        page: 'authorization',
-        problem: `the schema has ${requirement}, but nothing enforces it; set the option "auth" of graphqlHTTP (and pass attachSubscriptions its handler), or auth: false if a router in front enforces it`,
-      };
-};
 
 const unused = (schema: GraphQLSchema) =>
   findDirective(schema, NAMES) === undefined

@@ -15,17 +15,7 @@ import { directivesOf, elementsOf, type SchemaElement, schemaElement } from '../
 import { closest, optionError } from '../options/rules.ts';
 import { AUTH_OPTIONS } from '../options/scopes.ts';
 import { isObject, isString } from '../options/values.ts';
-
-/** The definitions of the directives: those of Apollo Federation, and also for arguments and input fields. */
-export const authTypeDefs = `directive @authenticated on
-  FIELD_DEFINITION | OBJECT | INTERFACE | SCALAR | ENUM | ARGUMENT_DEFINITION | INPUT_FIELD_DEFINITION
-"The outer list is an OR, the inner lists are an AND."
-directive @requiresScopes(scopes: [[String!]!]!) on
-  FIELD_DEFINITION | OBJECT | INTERFACE | SCALAR | ENUM | ARGUMENT_DEFINITION | INPUT_FIELD_DEFINITION
-"The outer list is an OR, the inner lists are an AND."
-directive @policy(policies: [[String!]!]!) on
-  FIELD_DEFINITION | OBJECT | INTERFACE | SCALAR | ENUM | ARGUMENT_DEFINITION | INPUT_FIELD_DEFINITION
-`;
+import { DIRECTIVES, NAMES, type Name } from './directives.ts';
 
 /** One directive's condition. Equal ones of a schema are one object, so that sets compare them by identity. */
 export interface Condition {
@@ -38,12 +28,6 @@ type Field = GraphQLField<unknown, unknown>;
 type Conditions = readonly Condition[];
 
 const NONE: Conditions = [];
-/** The arguments of the directives. */
-const DIRECTIVES = { authenticated: undefined, requiresScopes: 'scopes', policy: 'policies' } as const;
-type Name = keyof typeof DIRECTIVES;
-/** The names of the directives. */
-export const NAMES: readonly Name[] = Object.keys(DIRECTIVES) as Name[];
-
 const known = new WeakMap<GraphQLSchema, SchemaRequirements>();
 
 /**

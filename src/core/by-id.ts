@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { GraphQLSchema } from 'graphql';
 import type { ErrorDetails, MaybePromise } from '../../types/connect.ts';
 import type { FindDocument } from '../../types/graphql.ts';
 import { type PreparedOperation, type RequestError, withNativePromise } from '../execution/types.ts';
@@ -27,7 +26,14 @@ import {
   notFound,
   notSupported,
 } from './document-id.ts';
-import { type CoreParts, createPrepare, type Prepare, type PrepareText } from './documents.ts';
+import {
+  CACHE_BYTES,
+  type CoreParts,
+  createPrepare,
+  type Prepare,
+  type Prepared,
+  type PrepareText,
+} from './documents.ts';
 import { selectEngine } from './engines.ts';
 import {
   createPersisted,
@@ -57,25 +63,12 @@ export interface CoreDocuments {
 /** The fraction of `documents.cacheBytes` for the texts of automatic persisted queries. */
 const PERSISTED_SHARE = 1 / 8;
 
-/** Creates the `prepare` function of one core, and the documents of its option `documents`. */
-export function createCoreDocuments(parts: CoreParts): {
-  readonly prepare: Prepare;
-  readonly documents: CoreDocuments | undefined;
-  /** Prepares the known documents for another schema, and returns the function that uses them. */
-  readonly warm: (from: GraphQLSchema, to: GraphQLSchema) => Promise<() => void>;
-} {
+/** Creates the `prepare` function of one core with the option `documents`, and these documents. */
+export function createCoreDocuments(parts: CoreParts): Prepared & { readonly documents: CoreDocuments } {
   const { options, engineSettings } = parts;
   const engine = selectEngine(options.engine);
   const settings = resolveDocuments(options.documents);
   const { from, apq, cacheBytes } = settings;
-  if (options.documents === undefined) {
-    const prepare = createPrepare(engine, engineSettings, { ...options, cacheBytes });
-    const warm = async (from: GraphQLSchema, to: GraphQLSchema) => {
-      await prepare.warm(from, to);
-      return () => undefined;
-    };
-    return { prepare, documents: undefined, warm };
-  }
   const persistedBytes = apq === undefined ? 0 : cacheBytes * PERSISTED_SHARE;
   const prepare = createPrepare(engine, engineSettings, {
     ...options,
@@ -251,7 +244,7 @@ const rules: Rules<Given> = {
     "a boolean, 'report', or a function of the request",
   ),
   apq: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
-  cacheBytes: bytes(32 * 1024 * 1024, { to: Number.POSITIVE_INFINITY }),
+  cacheBytes: bytes(CACHE_BYTES, { to: Number.POSITIVE_INFINITY }),
 };
 
 /**

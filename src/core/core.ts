@@ -16,9 +16,9 @@ import type { CursorSettings } from '../live/cursors.ts';
 import { assertSync, type OptionScope } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { settle } from '../options/values.ts';
-import { type CoreDocuments, createCoreDocuments } from './by-id.ts';
+import type { CoreDocuments } from './by-id.ts';
 import { createFindCaller, type FindCaller } from './caller.ts';
-import type { CoreParts, Prepare } from './documents.ts';
+import { type CoreParts, createPlainDocuments, type Prepare } from './documents.ts';
 import { assertIncremental, mayBeIncremental } from './engines.ts';
 import { createErrorFormatter, createErrorMask, errorDetails, type FormatErrors } from './errors.ts';
 import {
@@ -30,6 +30,7 @@ import {
   type ResponseHooks,
   type SchemaOrigin,
 } from './extension.ts';
+import { optional } from './optional.ts';
 import { type CoreSettings, MAX_ERRORS } from './options.ts';
 import { notASchema, noteHandler, ReplaceableSchema, type ReplaceSteps } from './schema.ts';
 
@@ -152,7 +153,9 @@ export function createCore(
   const rules = extensions.flatMap(({ rule }) => rule ?? []);
   const options = { ...settings, validationRules: [...settings.validationRules, ...rules] };
   const { replaceable } = source;
-  const documents = createCoreDocuments({ schema: source.one ?? schema, options, engineSettings, report });
+  const create =
+    options.documents === undefined ? createPlainDocuments : optional.documents().createCoreDocuments;
+  const documents = create({ schema: source.one ?? schema, options, engineSettings, report });
   const core: GraphQLCore = {
     ...forCallers(source, extensions),
     ...documents,

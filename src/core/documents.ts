@@ -20,7 +20,7 @@ import { executingSchema } from '../execution/visible-part.ts';
 import { byOption, valueFor } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { getOrCreate } from '../options/values.ts';
-import { createOperationFactory } from './engines.ts';
+import { createOperationFactory, selectEngine } from './engines.ts';
 import type { CoreSettings } from './options.ts';
 import { fitsThisTurn, yieldToEventLoop } from './turns.ts';
 import { createValidator, type Parsed, type Validated } from './validate.ts';
@@ -82,6 +82,32 @@ const ERROR_BYTES = 2500;
 
 const errorBytes = ({ errors }: RequestError): number =>
   errors.reduce((sum, { message }) => sum + ERROR_BYTES + message.length * 2, 0);
+
+/** The bytes of the documents that a core keeps, without the option `documents.cacheBytes`. */
+export const CACHE_BYTES: number = 32 * 1024 * 1024;
+
+/** How the operations of one core are prepared. */
+export interface Prepared {
+  readonly prepare: Prepare;
+  /** Prepares the known documents for another schema, and returns the function that uses them. */
+  readonly warm: (from: GraphQLSchema, to: GraphQLSchema) => Promise<() => void>;
+}
+
+/** Creates the `prepare` function of one core without the option `documents`. */
+export function createPlainDocuments({
+  options,
+  engineSettings,
+}: CoreParts): Prepared & { readonly documents: undefined } {
+  const prepare = createPrepare(selectEngine(options.engine), engineSettings, {
+    ...options,
+    cacheBytes: CACHE_BYTES,
+  });
+  const warm = async (from: GraphQLSchema, to: GraphQLSchema) => {
+    await prepare.warm(from, to);
+    return () => undefined;
+  };
+  return { prepare, documents: undefined, warm };
+}
 
 /** Creates the `prepare` function of one core, with its caches. `warm` prepares the documents of one schema for another. */
 export function createPrepare(

@@ -1,8 +1,6 @@
-import { GraphQLError, type GraphQLSchema } from 'graphql';
-import type { Extension, ExtensionParts } from '../core/extension.ts';
-import { createUnenforcedNote } from '../core/unenforced.ts';
+import { GraphQLError } from 'graphql';
+import type { Extension } from '../core/extension.ts';
 import { events } from '../diagnostics/events.ts';
-import { findDirective } from '../execution/directives.ts';
 import { isGraphQLError } from '../execution/graphql-error.ts';
 import type {
   MemoryAccount,
@@ -30,22 +28,17 @@ const rules: Rules<CostSettings> = {
 };
 
 /**
- * Creates the extension of the options `cost` and `budget`. Without them it only says what a schema declares in vain.
+ * Creates the extension of the options `cost` and `budget`.
  *
  * @throws TypeError (code `ERR_OPTION`).
  */
-export function createCost(
-  given: { readonly cost?: unknown; readonly budget?: unknown },
-  { scope }: Pick<ExtensionParts, 'scope'>,
-): Extension {
+export function createCost(given: { readonly cost?: unknown; readonly budget?: unknown }): Extension {
   const budget = given.budget === undefined ? undefined : resolveBudget(given.budget);
   // A budget of costs needs the cost of operations also without a limit for each.
   const cost = given.cost ?? (budget?.unit === 'cost' ? { reportOnly: true } : undefined);
   const settings = resolveSwitch(COST_OPTIONS, cost, rules);
   const check = settings && new CostCheck(settings, given.cost !== undefined);
   const take = budget && createBudget(budget);
-  if (check === undefined && take === undefined)
-    return (given.cost ?? given.budget) ? {} : { noteUnenforced: createUnenforcedNote(scope, unenforced) };
   return {
     readsSource: true,
     ...(settings && { check: assertCostAnnotations }),
@@ -61,15 +54,6 @@ export function createCost(
     },
   };
 }
-
-const unenforced = (schema: GraphQLSchema) => {
-  const weight = findDirective(schema, ['cost', 'listSize']);
-  return weight === undefined
-    ? undefined
-    : {
-        problem: `the schema has ${weight}, but neither option "cost" nor "budget" is set, so no cost is limited`,
-      };
-};
 
 /** Returns the cost of an operation for the values of its variables, or throws a GraphQLError. */
 type Price = (variables: VariableValues) => number;

@@ -1,9 +1,4 @@
-import {
-  type EventLoopUtilization,
-  type IntervalHistogram,
-  monitorEventLoopDelay,
-  performance,
-} from 'node:perf_hooks';
+import type { EventLoopUtilization, IntervalHistogram } from 'node:perf_hooks';
 import type { BudgetStats, CacheStats, EventLoopStats, ProcessStats } from '../../types/server.ts';
 import { Registry } from './registry.ts';
 
@@ -40,7 +35,9 @@ const NANOSECONDS = 1e6;
 
 /** The samples from one moment on. */
 class Period {
-  readonly #delays: IntervalHistogram = monitorEventLoopDelay({ resolution: RESOLUTION });
+  // Loaded here, since few processes read these figures.
+  readonly #hooks = process.getBuiltinModule('node:perf_hooks');
+  readonly #delays: IntervalHistogram = this.#hooks.monitorEventLoopDelay({ resolution: RESOLUTION });
   #started = 0;
   #utilization: EventLoopUtilization | undefined;
 
@@ -50,13 +47,13 @@ class Period {
   }
 
   get age(): number {
-    return performance.now() - this.#started;
+    return this.#hooks.performance.now() - this.#started;
   }
 
   begin(): void {
     this.#delays.reset();
-    this.#started = performance.now();
-    this.#utilization = performance.eventLoopUtilization();
+    this.#started = this.#hooks.performance.now();
+    this.#utilization = this.#hooks.performance.eventLoopUtilization();
   }
 
   read(): EventLoopStats {
@@ -69,7 +66,7 @@ class Period {
       p50: delay(delays.percentile(50)),
       p99: delay(delays.percentile(99)),
       max: delay(delays.max),
-      utilization: performance.eventLoopUtilization(this.#utilization).utilization,
+      utilization: this.#hooks.performance.eventLoopUtilization(this.#utilization).utilization,
     };
   }
 }

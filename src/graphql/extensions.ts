@@ -1,15 +1,18 @@
 import type { GraphQLHandler } from '../../types/graphql.ts';
-import { createAuthorization } from '../auth/authorization.ts';
-import { createCache } from '../cache/extension.ts';
+import { authUnset } from '../auth/unset.ts';
 import { createInvalidate } from '../cache/invalidations.ts';
 import { createOperationHook } from '../core/admission.ts';
-import type { CreateExtensions } from '../core/extension.ts';
+import type { CreateExtensions, Extension } from '../core/extension.ts';
 import { createResultHook } from '../core/on-result.ts';
-import { createCost } from '../cost/cost-check.ts';
-import { createIdempotency } from '../idempotency/options.ts';
-import { createClientLimits } from '../rate-limit/clients.ts';
-import { createUsage, NO_USAGE } from '../usage/options.ts';
+import { costUnset } from '../cost/unset.ts';
+import { idempotencyUnset } from '../idempotency/unset.ts';
+import type { OptionScope } from '../options/rules.ts';
+import { clientLimitsUnset } from '../rate-limit/unset.ts';
+import { NO_USAGE } from '../usage/unset.ts';
+import { optional } from './optional.ts';
 import type { HttpSettings } from './options.ts';
+
+const NOTHING: Extension = {};
 
 type ExtensionSettings = Pick<
   HttpSettings,
@@ -28,22 +31,33 @@ type ExtensionSettings = Pick<
   | 'usage'
 >;
 
+const isSet = (given: unknown): boolean => given !== undefined && given !== false;
+
 /**
  * Everything optional about operations, in its order: those that refuse an operation first, and the cache next to the
- * execution. Usage counts what all others have admitted.
+ * execution. Usage counts what all others have admitted. Without its option, a capability says at most what a schema
+ * declares in vain, and its module is not loaded.
  */
 export const extensionsOf =
   (settings: Partial<ExtensionSettings>): CreateExtensions =>
-  (parts) => [
-    createAuthorization(settings, parts),
-    createCost(settings, parts),
-    createOperationHook(settings),
-    createResultHook(settings, parts),
-    createUsage(settings.usage),
-    createIdempotency(settings, parts),
-    createClientLimits(settings.clientLimits, parts),
-    createCache(settings, parts),
-  ];
+  (parts) => {
+    const { auth, cost, budget, usage, idempotency, clientLimits, httpCache, responseCache } = settings;
+    const whenSet = (
+      given: unknown,
+      create: () => Extension,
+      unset: (scope: OptionScope) => Extension = () => NOTHING,
+    ): Extension => (isSet(given) ? create() : given === false ? NOTHING : unset(parts.scope));
+    return [
+      whenSet(auth, () => optional.auth().createAuthorization(settings, parts), authUnset),
+      whenSet(budget ?? cost, () => optional.cost().createCost(settings), costUnset),
+      createOperationHook(settings),
+      createResultHook(settings, parts),
+      whenSet(usage, () => optional.usage().createUsage(usage)),
+      whenSet(idempotency, () => optional.idempotency().createIdempotency(settings, parts), idempotencyUnset),
+      whenSet(clientLimits, () => optional.clients().createClientLimits(clientLimits), clientLimitsUnset),
+      whenSet(httpCache || responseCache, () => optional.cache().createCache(settings, parts)),
+    ];
+  };
 
 /** The members of a handler whose extensions are off. */
 export const HANDLER_MEMBERS: Pick<GraphQLHandler, 'usage' | 'invalidate'> = {

@@ -2,7 +2,6 @@ import type { GraphQLSchema } from 'graphql';
 import type { RedisSource } from '../../types/redis.ts';
 import type { OperationFunction } from '../core/caller.ts';
 import type { Extension, ExtensionParts } from '../core/extension.ts';
-import { createUnenforcedNote } from '../core/unenforced.ts';
 import { noteLocalKeys } from '../diagnostics/logging.ts';
 import {
   closest,
@@ -12,7 +11,7 @@ import {
   optionalFunction,
   optionError,
   type Rules,
-  resolveSwitch,
+  resolveOptions,
   rule,
 } from '../options/rules.ts';
 import { IDEMPOTENCY_OPTIONS } from '../options/scopes.ts';
@@ -41,16 +40,15 @@ const rules: Rules<IdempotencySettings> = {
 };
 
 /**
- * Creates the extension of the option `idempotency`. Without the option it only says that a schema defines the directive.
+ * Creates the extension of the option `idempotency`.
  *
  * @throws TypeError (code `ERR_OPTION`).
  */
 export function createIdempotency(
   { idempotency: given, caller }: { readonly idempotency?: unknown; readonly caller?: unknown },
-  { scope, reportBackground }: Pick<ExtensionParts, 'scope' | 'reportBackground'>,
+  { reportBackground }: Pick<ExtensionParts, 'reportBackground'>,
 ): Extension {
-  const settings = resolveSwitch(IDEMPOTENCY_OPTIONS, given, rules);
-  if (settings === undefined) return { noteUnenforced: createUnenforcedNote(scope, unenforced) };
+  const settings = resolveOptions(IDEMPOTENCY_OPTIONS, given === true ? {} : given, rules);
   if (caller === undefined && settings.user === undefined) {
     const problem =
       'option "idempotency" needs the option "caller" or "idempotency.user", which say whose keys these are';
@@ -70,15 +68,6 @@ export function createIdempotency(
     },
   };
 }
-
-const unenforced = (schema: GraphQLSchema) =>
-  schema.getDirective('idempotent') == null
-    ? undefined
-    : {
-        page: 'idempotency',
-        problem:
-          'the schema defines @idempotent, but the option "idempotency" is not set, so mutations with a key would run again; set the option, or remove the definition',
-      };
 
 /** @throws TypeError (code `ERR_OPTION`) for a name that is not a field: its mutation would run without a key. */
 function assertRequired({ required }: IdempotencySettings, schema: GraphQLSchema): void {

@@ -27,6 +27,15 @@ export function getOrCreate<Key, Value>(
   return value;
 }
 
+/** Returns a function that calls `load` the first time, and returns its result every time. */
+export function once<T extends object>(load: () => T): () => T {
+  let loaded: T | undefined;
+  return () => {
+    loaded ??= load();
+    return loaded;
+  };
+}
+
 /** Runs steps that may be asynchronous. Their exception or rejection goes to `fail`. */
 export function caught<T>(
   steps: () => MaybePromise<T>,

@@ -64,8 +64,7 @@ const POLICY_RULES: Rules<PolicySettings> = {
 export const PAGES_SCOPE: OptionScope = { ...STATIC_OPTIONS, page: 'pages', within: 'pages' };
 
 /** Checks the option `pages`; undefined if it adds nothing. */
-export function resolvePagesOptions(given: PagesOptions | undefined): PageSettings | undefined {
-  if (given === undefined) return undefined;
+export function resolvePagesOptions(given: PagesOptions): PageSettings | undefined {
   const { config, csp, integrity } = resolveOptions(PAGES_SCOPE, given, PAGE_RULES);
   const policy = resolvePolicy(csp);
   if (config === undefined && policy === undefined && !integrity) return undefined;

@@ -46,7 +46,7 @@ interface Edit {
 }
 
 /** Checks the option `pages`. The function creates the pages of a directory or source. */
-export function resolvePages(given: PagesOptions | undefined): Capabilities['createPages'] {
+export function resolvePages(given: PagesOptions): Capabilities['createPages'] {
   const settings = resolvePagesOptions(given);
   return settings && ((files, statics) => new Pages(settings, files, statics));
 }

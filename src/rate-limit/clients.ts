@@ -1,10 +1,7 @@
-import type { GraphQLSchema } from 'graphql';
 import type { Caller } from '../../types/caller.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import { keyFrom } from '../core/caller.ts';
-import type { ClientGate, ClientPlaces, Extension, ExtensionParts, PlaceKind } from '../core/extension.ts';
-import { createUnenforcedNote } from '../core/unenforced.ts';
-import { findDirective } from '../execution/directives.ts';
+import type { ClientGate, ClientPlaces, Extension, PlaceKind } from '../core/extension.ts';
 import type { RequestError } from '../execution/types.ts';
 import { clientKey } from '../http/address.ts';
 import type { HttpError } from '../http/reply.ts';
@@ -41,13 +38,11 @@ const WARNING = {
 };
 
 /**
- * Creates the extension of the option `clientLimits`. Without it, it only says what a schema declares in vain.
+ * Creates the extension of the option `clientLimits`.
  *
  * @throws TypeError (code `ERR_OPTION`).
  */
-export function createClientLimits(given: unknown, { scope }: Pick<ExtensionParts, 'scope'>): Extension {
-  if (given === false) return {};
-  if (given === undefined) return { noteUnenforced: createUnenforcedNote(scope, unenforced) };
+export function createClientLimits(given: unknown): Extension {
   const settings = resolveOptions(CLIENT_LIMITS, given === true ? {} : given, rules);
   const bucketsOf = createBuckets<never>({
     redis: settings.redis,
@@ -73,15 +68,6 @@ function createKeyOf({ key }: ClientSettings): ClientBuckets['keyOf'] {
     return given === undefined ? undefined : `key ${given}`;
   };
 }
-
-const unenforced = (schema: GraphQLSchema) => {
-  const found = findDirective(schema, ['rateLimit']);
-  return found === undefined
-    ? undefined
-    : {
-        problem: `the schema has ${found}, but the option "clientLimits" is not set, so nothing enforces it; set clientLimits: true, or clientLimits: false if other code enforces it`,
-      };
-};
 
 /** Seconds after which a client without a place should try again. */
 const RETRY_AFTER = 5;

@@ -22,10 +22,11 @@ import type { Capabilities, PageMaker } from './capabilities.ts';
 import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
 import { Compressor } from './compress.ts';
 import { type Files, notFound } from './files.ts';
-import { KeptFiles } from './keep.ts';
+import type { KeptFiles } from './keep.ts';
 import { languageOf, preferredLanguages, preferredPath, varyOf } from './languages.ts';
-import { Listings } from './listing.ts';
+import type { Listings } from './listing.ts';
 import { type LoadOptions, loadFile, stillResolves } from './load.ts';
+import { optional } from './optional.ts';
 import type { StaticSettings } from './options.ts';
 import { encodePath, isHidden, isNavigation, mayBePage, parseRequestPath, targetOf } from './path.ts';
 import { addMissing } from './representation.ts';
@@ -97,7 +98,7 @@ export function createHandler(
   const etags = new BackgroundEtags(settings);
   const pages = shared.createPages?.(files, settings);
   const keep = keepFor(files, settings);
-  const listings = settings.listing ? new Listings(files, settings, isDirectory) : undefined;
+  const listings = settings.listing ? createListings(files, settings, isDirectory) : undefined;
   const rules = settings.rules && new Rules(settings.rules, files, settings);
   const load: ServeContext['load'] = async (urlPath, { isPopular }) => {
     if (rules !== undefined && hasRules(urlPath)) return notFound('a file with rules');
@@ -139,8 +140,18 @@ export function createHandler(
 
 function keepFor(files: RootDirectory | SourceFiles, settings: StaticSettings): KeptFiles | undefined {
   if (settings.keep === undefined) return undefined;
-  if (files instanceof RootDirectory) return new KeptFiles(settings.keep, files, settings);
+  if (files instanceof RootDirectory) return createKeptFiles(settings.keep, files, settings);
   throw needsDirectory('keep');
+}
+
+function createKeptFiles(...given: ConstructorParameters<typeof KeptFiles>): KeptFiles {
+  const { KeptFiles } = optional.keep();
+  return new KeptFiles(...given);
+}
+
+function createListings(...given: ConstructorParameters<typeof Listings>): Listings {
+  const { Listings } = optional.listing();
+  return new Listings(...given);
 }
 
 const needsDirectory = (option: string): TypeError =>

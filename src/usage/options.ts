@@ -2,7 +2,6 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RedisSource } from '../../types/redis.ts';
-import type { SchemaUsage } from '../../types/usage.ts';
 import { isClient, type OperationFunction } from '../core/caller.ts';
 import type { Extension } from '../core/extension.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
@@ -13,7 +12,7 @@ import {
   optionalFunction,
   optionError,
   type Rules,
-  resolveSwitch,
+  resolveOptions,
   rule,
   wrongReturnValue,
 } from '../options/rules.ts';
@@ -22,13 +21,7 @@ import { isString } from '../options/values.ts';
 import { redisRule } from '../redis/clients.ts';
 import { commandsOf } from '../redis/commands.ts';
 import { toClient, UsageRecorder } from './recorder.ts';
-import {
-  createFileTarget,
-  createMemoryTarget,
-  createRedisTarget,
-  UsageCounts,
-  type UsageTarget,
-} from './report.ts';
+import { createFileTarget, createMemoryTarget, createRedisTarget, type UsageTarget } from './report.ts';
 
 interface UsageSettings {
   readonly file: string | URL | undefined;
@@ -50,8 +43,7 @@ const WARNINGS = { owner: 'graphqlHTTP', type: 'UsageWarning', code: 'ESPALIER_U
  * @throws TypeError (code `ERR_OPTION`).
  */
 export function createUsage(given: unknown): Extension {
-  const settings = resolveSwitch(USAGE_OPTIONS, given, rules);
-  if (settings === undefined) return {};
+  const settings = resolveOptions(USAGE_OPTIONS, given === true ? {} : given, rules);
   const { client: clientOf } = settings;
   const warn = createWarningLog(WARNINGS);
   const recorder = new UsageRecorder({
@@ -98,9 +90,3 @@ function checkFile(file: string | URL): string {
   }
   throw optionError(USAGE_OPTIONS, `option "usage.file" is ${formatValue(path)}, ${problem}`);
 }
-
-/** The usage of a handler without the option. */
-export const NO_USAGE: SchemaUsage = {
-  flush: async () => undefined,
-  report: async () => new UsageCounts().toJSON(),
-};

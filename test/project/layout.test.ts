@@ -53,6 +53,11 @@ describe('the layout of the sources', () => {
       upward,
     ],
     [
+      'an upward require',
+      { 'src/http/body.ts': "export const x = () => require('../core/documents.ts');\n", ...core },
+      upward,
+    ],
+    [
       'an import of a folder of the same layer',
       { 'src/static/a.ts': "export * from '../pubsub/b.ts';\n", 'src/pubsub/b.ts': 'export const b = 1;\n' },
       'direction: src/static/a.ts: imports src/pubsub/b.ts: src/pubsub is not below src/static',

@@ -359,7 +359,7 @@ describe('clientLimits.key', () => {
   it('bounds the subscriptions of a key, and the sockets that it opens', async () => {
     const { socketUrl, upgrade } = await serve({
       subscriptions: 1,
-      newConnections: 3,
+      newConnections: 5, // two of them as soon as their callers are known
       window,
       key: tenantOf,
     });
