@@ -2,14 +2,24 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 
-/** The id of a heading as on GitHub, so that links to headings work in both places. */
+/** VitePress gives the root element of a page this id. */
+const ROOT_ID = 'app';
+
+/**
+ * The id of a heading as on GitHub, so that links to headings work in both places. `besideRoot` changes links to the one that
+ * is taken.
+ */
 export function slugify(text) {
-  return text
+  const id = text
     .trim()
     .toLowerCase()
     .replace(/[^\p{L}\p{N}\p{M}\s_-]/gu, '')
     .replace(/\s/g, '-');
+  return id === ROOT_ID ? `${id}-1` : id;
 }
+
+const besideRoot = (href) =>
+  /^[a-z]+:/i.test(href) ? href : href.replace(new RegExp(`#${ROOT_ID}$`), `#${slugify(ROOT_ID)}`);
 
 /** A plugin of markdown-it. `docs` is the folder of the pages, `source` the URL of the repository's files. */
 export function forSite(md, { docs, source }) {
@@ -25,7 +35,7 @@ export function forSite(md, { docs, source }) {
     for (const { children } of tokens) {
       for (const token of children ?? []) {
         if (token.type === 'link_open')
-          token.attrSet('href', linkFor(token.attrGet('href'), folder, { docs, source }));
+          token.attrSet('href', besideRoot(linkFor(token.attrGet('href'), folder, { docs, source })));
         if (token.type === 'image' && token.attrGet('src').endsWith('.svg')) asFigure(token, folder);
       }
     }

@@ -6,7 +6,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { launch } from '../chromium.ts';
 import { failExample, type Running, startExample, stopExamples } from '../examples/start.ts';
 import { pages, root } from '../snippets.ts';
-import { mistakesOf } from './mistakes.ts';
+import { mistakesOf, repeatedIds } from './mistakes.ts';
 import { QUESTIONS } from './questions.ts';
 
 // Builds the site and opens it in Chromium, served by examples/docs-site.
@@ -169,6 +169,15 @@ it.each([
 it('every other page has one title, headings in order, a text for each link and image, and ids that occur once', () => {
   const found = others.map((path) => [path, mistakesOf(readFileSync(fileOf(path), 'utf8'))] as const);
   expect(found.filter(([, mistakes]) => mistakes.length > 0)).toEqual([]);
+});
+
+it('an id occurs once on each page, and no link leads to a heading with the id of the root element', () => {
+  const found = [...paths, '/404'].map((path) => {
+    const html = readFileSync(fileOf(path), 'utf8');
+    return [path, [...repeatedIds(html), ...(html.match(/<a\b[^>]*#app"/g) ?? [])]] as const;
+  });
+  expect(found.filter(([, mistakes]) => mistakes.length > 0)).toEqual([]);
+  expect(readFileSync(fileOf('/api/server'), 'utf8')).toContain('id="app-1"');
 });
 
 it('every other page has no error and no request to another host, and fits a phone', async () => {
