@@ -156,7 +156,7 @@ function EditorHints() {
   }, [variables, headers, response]);
   useEffect(() => {
     for (const editor of [query, variables, headers, response])
-      editor?.updateOptions({ wordWrap: isPhone ? 'on' : 'off' });
+      editor?.updateOptions({ wordWrap: isPhone ? 'on' : 'off', scrollBeyondLastColumn: 0 });
     for (const editor of [query, variables, headers])
       editor?.updateOptions({ lineNumbers: isPhone ? 'off' : 'on', folding: !isPhone });
   }, [isPhone, query, variables, headers, response]);
