@@ -2,24 +2,26 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 
-/** VitePress gives the root element of a page this id. */
-const ROOT_ID = 'app';
-
-/**
- * The id of a heading as on GitHub, so that links to headings work in both places. `besideRoot` changes links to the one that
- * is taken.
- */
+/** The id of a heading as on GitHub, so that links to headings work in both places. */
 export function slugify(text) {
-  const id = text
+  return text
     .trim()
     .toLowerCase()
     .replace(/[^\p{L}\p{N}\p{M}\s_-]/gu, '')
     .replace(/\s/g, '-');
+}
+
+/** VitePress gives the root element of a page this id. */
+const ROOT_ID = 'app';
+
+/** The id of a heading on the site, which differs where that of GitHub is taken. */
+export function idOfHeading(text) {
+  const id = slugify(text);
   return id === ROOT_ID ? `${id}-1` : id;
 }
 
 const besideRoot = (href) =>
-  /^[a-z]+:/i.test(href) ? href : href.replace(new RegExp(`#${ROOT_ID}$`), `#${slugify(ROOT_ID)}`);
+  /^[a-z]+:/i.test(href) ? href : href.replace(new RegExp(`#${ROOT_ID}$`), `#${idOfHeading(ROOT_ID)}`);
 
 /** A plugin of markdown-it. `docs` is the folder of the pages, `source` the URL of the repository's files. */
 export function forSite(md, { docs, source }) {
