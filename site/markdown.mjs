@@ -55,6 +55,7 @@ export function forSite(md, { docs, source }) {
     const cells = tokens.filter((_, index) => tokens[index - 1]?.type === 'td_open');
     if (headings.length < 3 || !cells.some(({ content }) => content.length > 60)) return;
     tokens[0].attrJoin('class', 'cards');
+    if (hasNotes(cells, headings.length)) tokens[0].attrJoin('class', 'notes');
     const roles = { table_open: 'table', tr_open: 'row', th_open: 'columnheader', td_open: 'cell' };
     let column = 0;
     for (const [index, token] of tokens.entries()) {
@@ -67,6 +68,14 @@ export function forSite(md, { docs, source }) {
       if (column > 1 && !/^(?:meaning|effect|notes?)$/.test(content))
         token.attrSet('data-label', content.replaceAll('`', ''));
     }
+  }
+
+  /** Whether the last column has the most text. */
+  function hasNotes(cells, columns) {
+    const lengths = Array.from({ length: columns }, () => 0);
+    for (const [index, { content }] of cells.entries())
+      lengths[index % columns] += content.replace(/\]\([^)]*\)/g, '').length;
+    return lengths.every((length) => length <= lengths.at(-1));
   }
 
   /** The first column of a table of figures has no heading. */

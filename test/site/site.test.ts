@@ -328,6 +328,24 @@ it('tables with sentences are cards on a phone', async () => {
   await page.context().close();
 });
 
+it('a table gives half of its width to notes, and names stay whole beside short texts', async () => {
+  const { page } = await open('/other-words', DESKTOP);
+  const lines = (text: string) =>
+    page
+      .locator('td code')
+      .getByText(text, { exact: true })
+      .first()
+      .evaluate((code) => code.getClientRects().length);
+  expect([await lines('GraphQLSchema'), await lines('resolveReferences')]).toEqual([1, 1]);
+  await visit(page, '/rate-limits');
+  const [table, notes] = await Promise.all([
+    page.locator('table.cards').first().boundingBox(),
+    page.locator('table.cards th:last-child').first().boundingBox(),
+  ]);
+  expect((notes?.width ?? 0) / (table?.width ?? 1)).toBeGreaterThan(0.49);
+  await page.context().close();
+});
+
 it('the search box works with the keyboard only', async () => {
   const { page, problems } = await open('/tutorial', DESKTOP);
   const box = page.getByRole('dialog', { name: 'Search' });
