@@ -64,7 +64,8 @@ const PANEL = '.graphiql-plugin, .graphiql-sidebar > .active, .close-panel';
 export function addKeys(): () => void {
   const pressed = (event: KeyboardEvent): void => {
     // Escape first closes the list of the search. A tooltip, which also prevents its default, disappears with the panel.
-    if (!(event.target instanceof Element) || (event.defaultPrevented && event.target.matches('input'))) return;
+    if (!(event.target instanceof Element) || (event.defaultPrevented && event.target.matches('input')))
+      return;
     const tab = event.target.closest<HTMLElement>('.graphiql-tab-button');
     if (tab !== null) moveFrom(tab, event);
     if (event.key !== 'Escape' || event.target.closest(PANEL) === null) return;
