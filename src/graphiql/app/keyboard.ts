@@ -67,7 +67,8 @@ export function addKeys(): () => void {
     if (!(event.target instanceof Element) || (event.defaultPrevented && event.target.matches('input')))
       return;
     const tab = event.target.closest<HTMLElement>('.graphiql-tab-button');
-    if (tab !== null) moveFrom(tab, event);
+    // Alt and an arrow key go back to the page before.
+    if (tab !== null && !event.altKey && !event.ctrlKey && !event.metaKey) moveFrom(tab, event);
     if (event.key !== 'Escape' || event.target.closest(PANEL) === null) return;
     const label = event.target.closest('.graphiql-history-item.editable');
     if (label === null) closePanel();
