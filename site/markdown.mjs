@@ -11,6 +11,18 @@ export function slugify(text) {
     .replace(/\s/g, '-');
 }
 
+/** VitePress gives the root element of a page this id. */
+const ROOT_ID = 'app';
+
+/** The id of a heading on the site, which differs where that of GitHub is taken. */
+export function idOfHeading(text) {
+  const id = slugify(text);
+  return id === ROOT_ID ? `${id}-1` : id;
+}
+
+const besideRoot = (href) =>
+  /^[a-z]+:/i.test(href) ? href : href.replace(new RegExp(`#${ROOT_ID}$`), `#${idOfHeading(ROOT_ID)}`);
+
 /** A plugin of markdown-it. `docs` is the folder of the pages, `source` the URL of the repository's files. */
 export function forSite(md, { docs, source }) {
   md.core.ruler.push('espalier', ({ tokens, env }) => {
@@ -25,7 +37,7 @@ export function forSite(md, { docs, source }) {
     for (const { children } of tokens) {
       for (const token of children ?? []) {
         if (token.type === 'link_open')
-          token.attrSet('href', linkFor(token.attrGet('href'), folder, { docs, source }));
+          token.attrSet('href', besideRoot(linkFor(token.attrGet('href'), folder, { docs, source })));
         if (token.type === 'image' && token.attrGet('src').endsWith('.svg')) asFigure(token, folder);
       }
     }
@@ -43,6 +55,7 @@ export function forSite(md, { docs, source }) {
     const cells = tokens.filter((_, index) => tokens[index - 1]?.type === 'td_open');
     if (headings.length < 3 || !cells.some(({ content }) => content.length > 60)) return;
     tokens[0].attrJoin('class', 'cards');
+    if (hasNotes(cells, headings.length)) tokens[0].attrJoin('class', 'notes');
     const roles = { table_open: 'table', tr_open: 'row', th_open: 'columnheader', td_open: 'cell' };
     let column = 0;
     for (const [index, token] of tokens.entries()) {
@@ -55,6 +68,14 @@ export function forSite(md, { docs, source }) {
       if (column > 1 && !/^(?:meaning|effect|notes?)$/.test(content))
         token.attrSet('data-label', content.replaceAll('`', ''));
     }
+  }
+
+  /** Whether the last column has the most text. */
+  function hasNotes(cells, columns) {
+    const lengths = Array.from({ length: columns }, () => 0);
+    for (const [index, { content }] of cells.entries())
+      lengths[index % columns] += content.replace(/\]\([^)]*\)/g, '').length;
+    return lengths.every((length) => length <= lengths.at(-1));
   }
 
   /** The first column of a table of figures has no heading. */

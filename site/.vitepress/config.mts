@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig, type MarkdownRenderer } from 'vitepress';
 import { HOME } from '../home.mjs';
-import { descriptionOf, forSite, slugify, writeFigures } from '../markdown.mjs';
+import { descriptionOf, forSite, idOfHeading, writeFigures } from '../markdown.mjs';
 import { sidebarOf } from '../sidebar.mjs';
 
 const here = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url));
@@ -49,9 +49,9 @@ export default defineConfig({
   markdown: {
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     languageAlias: { caddyfile: 'nginx', haproxy: 'nginx' },
-    anchor: { slugify },
-    headers: { slugify },
-    toc: { slugify },
+    anchor: { slugify: idOfHeading },
+    headers: { slugify: idOfHeading },
+    toc: { slugify: idOfHeading },
     config: (md) => forSite(md, { docs: SITE_DOCS, source: `${REPOSITORY}/blob/${SITE_REF}` }),
   },
   vite: {

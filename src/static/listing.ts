@@ -28,7 +28,7 @@ const order = new Intl.Collator('en', { numeric: true });
 const STYLE =
   ':root{color-scheme:light dark;--line:#d5d8dc;--soft:#5b6570;--link:#0b57a4}' +
   '@media(prefers-color-scheme:dark){:root{--line:#3a4048;--soft:#a4adb8;--link:#8ab8f0}}' +
-  'body{font:1rem/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1rem}' +
+  'body{font:1rem/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1rem;background:Canvas;color:CanvasText}' +
   'h1{font-size:1.25rem;overflow-wrap:anywhere}ul{list-style:none;margin:0;padding:0}' +
   'li{display:flex;flex-wrap:wrap;gap:0 1rem;border-top:1px solid var(--line)}' +
   'a{color:var(--link)}li a{flex:1 1 14rem;padding:.6rem 0;overflow-wrap:anywhere}h1 a,p a{padding:.4rem .2rem}' +

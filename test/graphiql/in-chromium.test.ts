@@ -8,7 +8,7 @@ import express5 from 'express';
 import express4 from 'express4';
 import { versionInfo } from 'graphql';
 import helmet from 'helmet';
-import type { Browser } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { GraphiQLOptions } from '../../types/graphiql.ts';
@@ -40,6 +40,47 @@ const LOW_CONTRAST = `(() => {
   if (texts.length < 10) return ['only ' + texts.length + ' texts'];
   return texts.filter((each) => contrast(each) < 4.5).map((each) => each.className + ': ' + each.innerText);
 })()`;
+
+/** The name of the focused element, and whether it is in the window and has a ring that is not transparent. */
+const FOCUSED = `(() => {
+  const element = document.activeElement;
+  const isSearch = element.matches('[role=combobox]');
+  const label = element.getAttribute('aria-label') ?? element.labels?.[0]?.innerText ?? element.innerText;
+  const { left, top, right, bottom, width } = element.getBoundingClientRect();
+  const isInside = width > 0 && left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight;
+  const style = getComputedStyle(isSearch ? element.closest('.graphiql-doc-explorer-search') : element);
+  const hasRing = style.outlineStyle === 'solid' && parseFloat(style.outlineWidth) >= 2 && style.outlineColor.startsWith('rgb(');
+  return { name: isSearch ? 'Search' : label.trim(), isVisible: isInside && hasRing, isPage: element === document.body };
+})()`;
+
+interface Focused {
+  readonly name: string;
+  readonly isVisible: boolean;
+  readonly isPage: boolean;
+}
+
+const focused = (page: Page): Promise<Focused> => page.evaluate(FOCUSED);
+
+/** Presses a key until the element with a name has the focus, which has to be visible all the way. */
+async function moveTo(page: Page, name: string, key = 'Tab'): Promise<void> {
+  for (let presses = 0; presses < 60; presses++) {
+    await page.keyboard.press(key);
+    const { name: found, isVisible, isPage } = await focused(page);
+    // After the last element comes the window of the browser, which is the page here.
+    if (!isVisible && !isPage) throw new Error(`The focus on "${found}" is not visible`);
+    if (found === name) return;
+  }
+  throw new Error(`${key} does not reach "${name}"`);
+}
+
+/** Waits until the element with a name has the focus. */
+async function hasFocus(page: Page, name: string): Promise<void> {
+  const deadline = Date.now() + 10_000;
+  for (let found = ''; found !== name; found = (await focused(page)).name)
+    if (Date.now() > deadline) throw new Error(`"${found}" has the focus, and not "${name}"`);
+}
+
+const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
 let browser: Browser;
 let served: Served;
@@ -167,8 +208,7 @@ describe('a GraphiQL with an attached WebSocket server', () => {
   });
 
   it('GraphiQL on a phone has its icons in a bar at the bottom, a button that closes the panel, and hints without keys', async () => {
-    const phone = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
-    const { page, query, response, problems } = await open('/graphql', phone);
+    const { page, query, response, problems } = await open('/graphql', PHONE);
     await query.getByText('in the bar below').waitFor();
     await page.locator('.status-line').getByText('runs the operation').waitFor();
     expect(await page.locator('#graphiql').innerText()).not.toContain('Ctrl');
@@ -443,6 +483,140 @@ describe('the GraphiQL page', () => {
     await page.keyboard.press('Control+Shift+KeyP');
     await textIs(query, (text) => text.includes('hello(name: "Ada")'));
     expect(problems).toEqual([]);
+  });
+
+  it.each([
+    ['desktop', {}],
+    ['phone', PHONE],
+  ])(
+    'GraphiQL runs an operation, searches, and opens and closes its panels with the keyboard alone on a %s',
+    async (_name, options) => {
+      await serveWith(true);
+      const { page, query, response, problems } = await open('/graphql', options);
+      const title = page.locator('.graphiql-doc-explorer-title');
+      await query.getByText('A first query from your schema').waitFor();
+      await moveTo(page, 'Operation');
+      await page.keyboard.press('Enter');
+      await page.keyboard.press('Control+Enter');
+      await response.getByText('"Hello world"').waitFor();
+      await page.keyboard.press('Escape');
+      await hasFocus(page, 'Operation');
+      await moveTo(page, 'Execute query (Ctrl-Enter)');
+
+      await moveTo(page, 'Show Documentation Explorer', 'Shift+Tab');
+      await page.keyboard.press('Enter');
+      await moveTo(page, 'Search');
+      await page.keyboard.type('books');
+      // Until it has searched, the list has all names.
+      await page.getByRole('option', { name: 'Book', exact: true }).waitFor({ state: 'detached' });
+      await page.getByRole('option', { name: 'Query.books' }).waitFor();
+      await page.keyboard.press('Enter');
+      await title.getByText('books').waitFor();
+      await hasFocus(page, 'Go back to Docs');
+      await moveTo(page, 'Book');
+      await page.keyboard.press('Enter');
+      await title.getByText('Book', { exact: true }).waitFor();
+      await hasFocus(page, 'title');
+      await page.keyboard.press('Escape');
+      await hasFocus(page, 'Show Documentation Explorer');
+
+      await moveTo(page, 'Show History');
+      await page.keyboard.press('Enter');
+      await moveTo(page, 'Edit label');
+      await page.keyboard.press('Enter');
+      await page.keyboard.type('Mine');
+      await page.keyboard.press('Escape');
+      await hasFocus(page, 'Set active');
+      await page.keyboard.press('Escape');
+      await hasFocus(page, 'Show History');
+
+      await moveTo(page, 'Open settings dialog');
+      await page.keyboard.press('Enter');
+      await hasFocus(page, 'Close dialog');
+      await moveTo(page, 'Clear data');
+      await page.keyboard.press('Enter');
+      await hasFocus(page, 'Close dialog');
+      await page.keyboard.press('Escape');
+      await hasFocus(page, 'Open settings dialog');
+      expect(problems).toEqual([]);
+    },
+  );
+
+  it.each([
+    ['desktop', {}],
+    ['phone', PHONE],
+  ])(
+    'Tab moves through all of GraphiQL on a %s, and the arrow keys between its tabs',
+    async (_name, options) => {
+      await serveWith(true);
+      const { page, problems } = await open('/graphql', options);
+      await moveTo(page, 'New tab');
+      await page.keyboard.press('Enter');
+      await moveTo(page, '<untitled>', 'Shift+Tab');
+      await page.keyboard.press('ArrowLeft');
+      await hasFocus(page, 'hello');
+      await page.keyboard.press('ArrowLeft');
+      await hasFocus(page, '<untitled>');
+      await moveTo(page, 'Close Tab');
+      await page.keyboard.press('Enter');
+      await hasFocus(page, 'hello');
+      await moveTo(page, 'Show editor tools');
+      await page.keyboard.press('Enter');
+      const names: string[] = [];
+      const start = 'Hide editor tools';
+      await hasFocus(page, start);
+      do {
+        await page.keyboard.press('Tab');
+        names.push((await focused(page)).name);
+      } while (names.at(-1) !== start && names.length < 40);
+      expect(names).toEqual(
+        expect.arrayContaining([
+          'Operation',
+          'Variables',
+          'Response',
+          'Copy a link to this operation',
+          start,
+        ]),
+      );
+      expect(problems).toEqual([]);
+    },
+  );
+
+  it('Escape first ends what the editor of GraphiQL shows, then leaves the editor', async () => {
+    await serveWith(true);
+    const { page, query, write } = await open();
+    await write('query ');
+    await page.keyboard.type('{ boo');
+    const widget = page.locator('.suggest-widget').getByText('books');
+    await widget.waitFor();
+    await page.keyboard.press('Escape');
+    await widget.waitFor({ state: 'hidden' });
+    await page.keyboard.press('Tab');
+    expect(await query.getByText('boo').count()).toBe(1);
+    expect((await focused(page)).name).toBe('Operation. Escape leaves the editor.');
+    await page.keyboard.press('Escape');
+    await hasFocus(page, 'Operation');
+  });
+
+  it('GraphiQL uploads a file that is selected with the keyboard, and cancels with Escape', async () => {
+    await serveWith(true);
+    const { page, response, write } = await open();
+    await write('mutation Sends($file: Upload!) { send(file: $file) }');
+    await page.getByRole('tab', { name: 'Sends' }).waitFor();
+    await page.keyboard.press('Control+Enter');
+    await hasFocus(page, '$file');
+    const chosen = page.waitForEvent('filechooser');
+    await page.keyboard.press('Space');
+    await (await chosen).setFiles({ name: 'a', mimeType: 'text/plain', buffer: Buffer.from('A') });
+    await moveTo(page, 'Send');
+    await page.keyboard.press('Enter');
+    await response.getByText('a: A').waitFor();
+    await hasFocus(page, 'Operation. Escape leaves the editor.');
+    await page.keyboard.press('Control+Enter');
+    await page.locator('.upload-dialog').waitFor();
+    await page.keyboard.press('Escape');
+    await response.getByText('no files were selected').waitFor();
+    await hasFocus(page, 'Operation. Escape leaves the editor.');
   });
 
   it('GraphiQL says that the server cannot be reached', async () => {

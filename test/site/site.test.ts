@@ -6,7 +6,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { launch } from '../chromium.ts';
 import { failExample, type Running, startExample, stopExamples } from '../examples/start.ts';
 import { pages, root } from '../snippets.ts';
-import { mistakesOf } from './mistakes.ts';
+import { mistakesOf, repeatedIds } from './mistakes.ts';
 import { QUESTIONS } from './questions.ts';
 
 // Builds the site and opens it in Chromium, served by examples/docs-site.
@@ -171,6 +171,15 @@ it('every other page has one title, headings in order, a text for each link and 
   expect(found.filter(([, mistakes]) => mistakes.length > 0)).toEqual([]);
 });
 
+it('an id occurs once on each page, and no link leads to a heading with the id of the root element', () => {
+  const found = [...paths, '/404'].map((path) => {
+    const html = readFileSync(fileOf(path), 'utf8');
+    return [path, [...repeatedIds(html), ...(html.match(/<a\b[^>]*#app"/g) ?? [])]] as const;
+  });
+  expect(found.filter(([, mistakes]) => mistakes.length > 0)).toEqual([]);
+  expect(readFileSync(fileOf('/api/server'), 'utf8')).toContain('id="app-1"');
+});
+
 it('every other page has no error and no request to another host, and fits a phone', async () => {
   const found: Record<string, unknown> = {};
   // Compressing each page for one visit takes longer than sending it.
@@ -316,6 +325,24 @@ it('tables with sentences are cards on a phone', async () => {
     .evaluateAll((all) => all.map((cell) => cell.getBoundingClientRect().x));
   expect(cells).toEqual([cells[0], cells[0], cells[0]]);
   await row.screenshot({ path: join(screenshots, 'phone-option.png') });
+  await page.context().close();
+});
+
+it('a table gives half of its width to notes, and names stay whole beside short texts', async () => {
+  const { page } = await open('/other-words', DESKTOP);
+  const lines = (text: string) =>
+    page
+      .locator('td code')
+      .getByText(text, { exact: true })
+      .first()
+      .evaluate((code) => code.getClientRects().length);
+  expect([await lines('GraphQLSchema'), await lines('resolveReferences')]).toEqual([1, 1]);
+  await visit(page, '/rate-limits');
+  const [table, notes] = await Promise.all([
+    page.locator('table.cards').first().boundingBox(),
+    page.locator('table.cards th:last-child').first().boundingBox(),
+  ]);
+  expect((notes?.width ?? 0) / (table?.width ?? 1)).toBeGreaterThan(0.49);
   await page.context().close();
 });
 

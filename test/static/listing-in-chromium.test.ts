@@ -232,6 +232,9 @@ describe('listing', () => {
       // There is no icon.
       expect(problems.filter((problem) => !problem.includes('404 (Not Found)'))).toEqual([]);
       expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+      // Axe-core cannot see the ground that only `color-scheme` gives.
+      const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+      expect(ground).toBe(scheme === 'dark' ? 'rgb(18, 18, 18)' : 'rgb(255, 255, 255)');
       const urls = await page.$$eval('li a', (links) =>
         links.map((link) => (link as HTMLAnchorElement).href),
       );

@@ -6,6 +6,7 @@ import { useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { type Activity, currentActivity, onActivity } from './activity.ts';
 import { fetcher } from './fetcher.ts';
 import { firstQuery, namesOfLeaves } from './first-query.ts';
+import { addKeys, addWayOut, closePanel, keepFocus } from './keyboard.ts';
 import { config, endpoint, forgetLink, linked, linkTo } from './settings.ts';
 
 const prefix = `espalier:${endpoint}:`;
@@ -98,6 +99,7 @@ export function Page() {
         <StatusLine />
       </GraphiQL.Footer>
       <EditorHints />
+      <Keyboard />
       <ClosePanel />
       <h1 className="page-title">{document.title}</h1>
       <StartAtLinkedOperation />
@@ -154,20 +156,36 @@ function EditorHints() {
   }, [variables, headers, response]);
   useEffect(() => {
     for (const editor of [query, variables, headers, response])
-      editor?.updateOptions({ wordWrap: isPhone ? 'on' : 'off' });
+      editor?.updateOptions({ wordWrap: isPhone ? 'on' : 'off', scrollBeyondLastColumn: 0 });
     for (const editor of [query, variables, headers])
       editor?.updateOptions({ lineNumbers: isPhone ? 'off' : 'on', folding: !isPhone });
   }, [isPhone, query, variables, headers, response]);
   return null;
 }
 
+/** Makes the page work without a pointer. */
+function Keyboard() {
+  const { query, variables, headers, response } = useGraphiQL((state) => ({
+    query: state.queryEditor,
+    variables: state.variableEditor,
+    headers: state.headerEditor,
+    response: state.responseEditor,
+  }));
+  useEffect(addKeys, []);
+  useEffect(keepFocus, []);
+  useEffect(() => query && addWayOut(query, 'Operation'), [query]);
+  useEffect(() => variables && addWayOut(variables, 'Variables'), [variables]);
+  useEffect(() => headers && addWayOut(headers, 'Headers'), [headers]);
+  useEffect(() => response && addWayOut(response, 'Response'), [response]);
+  return null;
+}
+
 /** A button for phones, where the panel covers the editors. It does what the button in the bar does. */
 function ClosePanel() {
   const panel = useGraphiQL((state) => state.visiblePlugin);
-  const close = () => document.querySelector<HTMLElement>('.graphiql-sidebar > button.active')?.click();
   if (!panel) return null;
   return (
-    <button type="button" className="close-panel" aria-label={`Close ${panel.title}`} onClick={close}>
+    <button type="button" className="close-panel" aria-label={`Close ${panel.title}`} onClick={closePanel}>
       {'\u00d7'}
     </button>
   );
@@ -239,7 +257,11 @@ function offsetOf(query: string, operationName: string): number {
 }
 
 const UPSTREAM_TEXT = '# Welcome to GraphiQL';
-const HINTS = [`# ${RUN_KEYS} runs it, Ctrl-Space completes names.`, '# The documentation is on the left.'];
+const HINTS = [
+  `# ${RUN_KEYS} runs it, Ctrl-Space completes names.`,
+  '# Escape leaves the editor.',
+  '# The documentation is on the left.',
+];
 const HINTS_OF_PHONES = ['# \u25b6\ufe0e runs it.', '# The documentation is in the bar below.'];
 
 /** Replaces GraphiQL's long welcome text on the first visit with a query for the schema. */

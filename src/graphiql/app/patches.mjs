@@ -21,15 +21,15 @@ const colours = Object.entries(COLOURS).map(
 );
 const tokens = (theme) => TOKENS[theme].map((rule) => `${JSON.stringify(rule)},`).join('');
 
-/** For each file of @graphiql/react, the code and what replaces it. */
+/** For each file of a package, the code and what replaces it. */
 const PATCHES = {
   // The tab of an operation without a name has the name of its first field.
-  'utility/tabs.js': [
+  '@graphiql/react/dist/utility/tabs.js': [
     ['import {', `import { firstField } from ${FILE};\nimport {`],
     [' operationName || DEFAULT_TITLE', ' operationName || firstField(query) || DEFAULT_TITLE'],
     [': void 0) || DEFAULT_TITLE', ': void 0) || firstField(newTab.query) || DEFAULT_TITLE'],
   ],
-  'constants.js': [
+  '@graphiql/react/dist/constants.js': [
     ['"scrollbar.shadow": colors.transparent,', `"scrollbar.shadow": colors.transparent,${colours.join('')}`],
     [
       'colors: getBaseColors("light"),\n\t\trules: [',
@@ -40,15 +40,18 @@ const PATCHES = {
       `colors: getBaseColors("dark"), rules: [${tokens('dark')}`,
     ],
   ],
+  'graphiql/dist/ui/short-keys.js': [
+    ['"Execute query":', '"Leave an editor, close a panel or a dialog": "Escape",\n  "Execute query":'],
+  ],
 };
 
 export const patches = {
   name: 'patches',
   transform(code, id) {
-    const file = id.replaceAll('\\', '/').split('/@graphiql/react/dist/')[1] ?? '';
+    const file = id.replaceAll('\\', '/').split('/node_modules/').at(-1);
     if (!Object.hasOwn(PATCHES, file)) return undefined;
     const patched = PATCHES[file].reduce((text, [from, to]) => {
-      if (!text.includes(from)) throw new Error(`@graphiql/react has changed: ${file} has no ${from}`);
+      if (!text.includes(from)) throw new Error(`A package has changed: ${file} has no ${from}`);
       return text.replaceAll(from, to);
     }, code);
     return { code: patched, map: null };
