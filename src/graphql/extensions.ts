@@ -8,7 +8,6 @@ import { costUnset } from '../cost/unset.ts';
 import { idempotencyUnset } from '../idempotency/unset.ts';
 import type { OptionScope } from '../options/rules.ts';
 import { clientLimitsUnset } from '../rate-limit/unset.ts';
-import { NO_USAGE } from '../usage/unset.ts';
 import { optional } from './optional.ts';
 import type { HttpSettings } from './options.ts';
 
@@ -61,6 +60,6 @@ export const extensionsOf =
 
 /** The members of a handler whose extensions are off. */
 export const HANDLER_MEMBERS: Pick<GraphQLHandler, 'usage' | 'invalidate'> = {
-  usage: NO_USAGE,
+  usage: { flush: async () => undefined, report: async () => ({ version: 1, days: {} }) },
   invalidate: createInvalidate(undefined),
 };

@@ -129,10 +129,6 @@ const ACTS: Readonly<Record<string, (client: RawClient, stream: number) => void>
     client.destroy();
   },
   'disconnects without a word': (client) => client.destroy(),
-  'sends 2000 pings and disconnects': (client) => {
-    for (let i = 0; i < 2000; i++) client.send(TYPE.ping, 0, 0, Buffer.alloc(8));
-    client.destroy();
-  },
   'opens headers without end and disconnects': (client, stream) => {
     client.send(TYPE.headers, 0, stream + 2, encodeHeaders({ ':method': 'GET' }));
     for (let i = 0; i < 20; i++)
@@ -148,6 +144,12 @@ const ACTS: Readonly<Record<string, (client: RawClient, stream: number) => void>
     client.reset(stream, 0);
   },
 };
+
+/** Over TLS, Node 20 and 22 sometimes do not notice the end of such a connection: see docs/server.md. */
+function floodWithPings(client: RawClient): void {
+  for (let i = 0; i < 2000; i++) client.send(TYPE.ping, 0, 0, Buffer.alloc(8));
+  client.destroy();
+}
 
 /**
  * Ends the session with an error. Node 20 stops to read the connection then while a stream is open, also without this
@@ -175,7 +177,11 @@ async function expectIdle(server: StreamingServer, before: Answer, isSecure: boo
 /** Clients that reset, vanish or break the protocol leave nothing behind and delay nobody. */
 async function attack(server: StreamingServer, isSecure: boolean): Promise<void> {
   const before = await server.ask('state');
-  const acts = Object.values(ACTS).concat(server.line > 20 ? [sendToClosedStream] : []);
+  const acts = [
+    ...Object.values(ACTS),
+    ...(server.line > 20 ? [sendToClosedStream] : []),
+    ...(server.line > 22 || !isSecure ? [floodWithPings] : []),
+  ];
   for (const request of Object.values(REQUESTS)) {
     await Promise.all(
       acts.map(async (perform) => {
