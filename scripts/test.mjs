@@ -22,10 +22,8 @@ const MAX_MINUTES = 30;
 /** When more files fail, the reason is not chance. */
 const MAX_RETRIES = 10;
 const CORES = availableParallelism();
-/** A third of the time, tests wait for sockets and timers: workers share the cores. */
-const WORKERS = Math.min(8, 2 * CORES);
-/** Slow tests wait half of the time, for processes that they have started. */
-const SLOW_WORKERS = Math.min(8, 3 * CORES);
+/** Tests wait for sockets, timers and processes that they have started, so workers share the cores. */
+const WORKERS = Math.min(8, 3 * CORES);
 /** How many of the slowest files are listed. */
 const SLOWEST = 20;
 
@@ -95,7 +93,7 @@ function build() {
 function runPass(pass) {
   console.log(`\n=== ${pass.name} ===\n${pass.proves}`);
   const started = performance.now();
-  const files = runJest(pass, pass.files, pass.isThorough ? SLOW_WORKERS : WORKERS);
+  const files = runJest(pass, pass.files, WORKERS);
   const seconds = (performance.now() - started) / 1000;
   // Alone, so that nothing else takes the time or the memory that they measure.
   files.push(...runJest(pass, pass.alone, 1));
