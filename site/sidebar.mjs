@@ -61,6 +61,7 @@ export const PARTS = [
       ['Many subscribers', 'subscription-sharing.md'],
       ['Other WebSockets', 'other-websockets.md'],
       ['Scaling out', 'scaling.md'],
+      ['Capacity', 'capacity.md'],
       ['Who is there', 'presence.md'],
       ['Connect to Redis', 'redis.md'],
       ['Transports for events', 'events.md'],
