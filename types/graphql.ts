@@ -290,8 +290,8 @@ export interface GraphQLOptions<
   limits?: GraphQLLimits | undefined;
   /** Uploads by the GraphQL multipart request specification; `false`: 415, and nothing is parsed. @default true */
   multipartUploadsEnabled?: boolean | undefined;
-  /** Limits of uploads, and how they are received. */
-  uploads?: UploadOptions | undefined;
+  /** Limits of uploads, and how they are received; `false` is `multipartUploadsEnabled: false`. */
+  uploads?: UploadOptions | false | undefined;
   /**
    * Subscriptions over HTTP, for requests that accept `text/event-stream` or Apollo's multipart protocol;
    * `false`: 400. They have the `ping`, limits, sharing and statistics of `attachSubscriptions`. They do not call its

@@ -75,7 +75,7 @@ const rules: Rules<OwnSettings> = {
   ),
   getMutations: oneOf('guarded', true, false),
   multipartUploadsEnabled: flag(true),
-  uploads: group('an object of upload limits; multipartUploadsEnabled: false refuses uploads'),
+  uploads: group('an object of upload limits, or false for no uploads', isOneOf(false)),
   graphiql: rule<GraphiQLOption>(
     true,
     isEither(isSwitch, isObject),
@@ -116,8 +116,11 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
       ['graphiql', 'introspection', 'getMutations'].filter((name) => options[name] === undefined),
     );
   }
+  const { uploads } = settings;
   return {
     ...settings,
+    multipartUploadsEnabled: settings.multipartUploadsEnabled && uploads !== false,
+    uploads: uploads === false ? undefined : uploads,
     maxVariables: Math.round(Math.max(1, settings.limits.bodyBytes / MIB) * MAX_VARIABLES),
     cursorSettings: resolveCursors(settings.cursors),
     compression: settings.compress ? new Compression(settings.compress) : undefined,

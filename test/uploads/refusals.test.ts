@@ -1,6 +1,6 @@
 /** @tags node-lines graphql */
 import type * as http from 'node:http';
-import { graphqlHTTP, type UploadOptions } from 'espalier';
+import { type GraphQLOptions, graphqlHTTP, type UploadOptions } from 'espalier';
 import express from 'express';
 import { BOUNDARY, encode, file, map, operations, type Part, post } from './form.ts';
 import { createSchema, MANY, ONE, type Seen } from './schema.ts';
@@ -360,11 +360,13 @@ describe('a malformed upload', () => {
 });
 
 describe('multipartUploadsEnabled', () => {
-  it('multipartUploadsEnabled: false refuses uploads with 415 before parsing', async () => {
+  it.each<GraphQLOptions>([
+    { multipartUploadsEnabled: false },
+    { uploads: false },
+    { multipartUploadsEnabled: true, uploads: false },
+  ])('%j refuses uploads with 415 before parsing', async (options) => {
     const seen: Seen = [];
-    await using server = await startServer(
-      graphqlHTTP(createSchema(seen), { multipartUploadsEnabled: false }),
-    );
+    await using server = await startServer(graphqlHTTP(createSchema(seen), options));
     const { status, json } = await post(server.url, valid);
     expect([status, json.errors[0].extensions.code]).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE']);
     expect(seen).toEqual([]);
