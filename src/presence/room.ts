@@ -5,7 +5,7 @@ import { delay, resolveOptions, wrongArgument } from '../options/rules.ts';
 import { PRESENCE_OPTIONS } from '../options/scopes.ts';
 import { getOrCreate, isObject, isString } from '../options/values.ts';
 import type { Source } from '../pubsub/cursor.ts';
-import { DerivedStream, openStream, positionsOf } from '../pubsub/derived.ts';
+import { assertTopic, DerivedStream, openStream, positionsOf } from '../pubsub/derived.ts';
 import {
   accessOf,
   type PresenceAccess,
@@ -13,7 +13,6 @@ import {
   type PresenceTexts,
   type TextChange,
 } from '../pubsub/presence-store.ts';
-import { assertTopic } from '../pubsub/pubsub.ts';
 
 // Shares of the ttl. A process writes each `BEAT`, and counts as dead after `LIFETIME`: another one notices it in a `BEAT` and
 // a `TICK` more, before the ttl has passed. After a silence of `GRACE` it may have been cut off together with all others, and

@@ -1,8 +1,8 @@
 import type { Duration, MaybePromise } from '../../types/connect.ts';
 import type { EventResult, EventStream } from '../../types/pubsub.ts';
-import { delay, resolveOptions, stepOf, wrongArgument } from '../options/rules.ts';
+import { delay, type OptionScope, resolveOptions, stepOf, wrongArgument } from '../options/rules.ts';
 import { PUBSUB_OPTIONS } from '../options/scopes.ts';
-import { isFunction } from '../options/values.ts';
+import { isFunction, isString } from '../options/values.ts';
 import { joinCursors, Progress, resultOf, returnSource, type Source } from './cursor.ts';
 
 /**
@@ -157,6 +157,10 @@ export function merge<T>(...streams: readonly AsyncIterable<T>[]): EventStream<T
     }
   };
   return new DerivedStream(sources, pull, positions);
+}
+
+export function assertTopic(scope: OptionScope, topic: unknown): void {
+  if (!isString(topic)) throw wrongArgument(scope, 'topic', topic, 'the name of a topic, a string');
 }
 
 const LATEST = { ...PUBSUB_OPTIONS, name: 'latest', example: "latest(stream, '100ms', key)" };

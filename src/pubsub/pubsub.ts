@@ -15,18 +15,17 @@ import { createErrorListener, guardListener } from '../diagnostics/logging.ts';
 import {
   bytes,
   isEither,
-  type OptionScope,
   optionError,
   type Rules,
   resolveOptions,
   rule,
   unchecked,
-  wrongArgument,
 } from '../options/rules.ts';
 import { HISTORY_OPTIONS, PUBSUB_OPTIONS } from '../options/scopes.ts';
-import { isFunction, isObject, isString } from '../options/values.ts';
+import { isFunction, isObject } from '../options/values.ts';
 import { isRedis, redisRule } from '../redis/clients.ts';
 import { cursorsOf, idOf, isId, resumedCursor } from './cursor.ts';
+import { assertTopic } from './derived.ts';
 import { HISTORY_RULES, MemoryHistory } from './history.ts';
 import { type PresenceAccess, type PresenceStore, withAccess } from './presence-store.ts';
 import { IdleTopics, RecordedTopic } from './recorded-topic.ts';
@@ -85,10 +84,6 @@ const SUBSCRIBE = {
   example: '{ after: cursor }. Read the events with for await',
 };
 const SUBSCRIBE_RULES = { after: unchecked };
-
-export function assertTopic(scope: OptionScope, topic: unknown): void {
-  if (!isString(topic)) throw wrongArgument(scope, 'topic', topic, 'the name of a topic, a string');
-}
 
 class EventBroker<Events extends object> implements PubSub<Events>, PresenceAccess {
   readonly #settings: PubSubSettings;
