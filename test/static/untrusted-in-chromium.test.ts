@@ -124,6 +124,10 @@ async function attack(url: string, names: readonly string[]): Promise<Set<string
       `/files/${encodeURIComponent(name)}`,
     );
   }
+  // The messages of a page arrive in their order.
+  const last = page.waitForEvent('console', (message) => message.text() === 'END');
+  await page.evaluate(() => console.log('END'));
+  await last;
   await context.close();
   return ran;
 }

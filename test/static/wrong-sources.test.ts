@@ -111,7 +111,8 @@ it('staticFiles sends no Last-Modified in the future, for files on disk and of a
     const port = await listen(bare(staticFiles(source, { etag: false })));
     const { headers } = await get(port, '/a.txt');
     const modified = headers['last-modified'] as string;
-    expect(Date.parse(modified)).toBeLessThanOrEqual(Date.parse(headers.date as string));
+    // Node keeps the text of Date for a second, and longer while it is busy.
+    expect(Date.parse(modified)).toBeLessThanOrEqual(Date.now());
     expect((await get(port, '/a.txt', { 'If-Modified-Since': modified })).status).toBe(304);
   }
 });
