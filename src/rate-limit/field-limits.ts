@@ -64,6 +64,8 @@ function readLimit(coordinate: string, definition: Field, given: unknown): Field
 type LimitsOf = (type: GraphQLCompositeType, name: string) => readonly FieldLimit[];
 
 const ofSchemas = new WeakMap<GraphQLSchema, LimitsOf>();
+/** Of a schema without a limit, whose operations are not searched. */
+const NO_LIMITS: LimitsOf = () => [];
 
 /**
  * Returns the limits of the fields of a schema. A field of an object type has its own and those of its interfaces; a field of
@@ -77,8 +79,9 @@ export const limitsOf = (schema: GraphQLSchema): LimitsOf =>
     for (const { coordinate, field } of elementsOf(schema)) {
       if (field === undefined) continue;
       const uses = directivesOf(field, 'rateLimit').map((given) => readLimit(coordinate, field, given));
-      own.set(coordinate, uses);
+      if (uses.length > 0) own.set(coordinate, uses);
     }
+    if (own.size === 0) return NO_LIMITS;
     const known = new Map<string, readonly FieldLimit[]>();
     return (type, name) =>
       getOrCreate(known, `${type.name}.${name}`, () => {
@@ -129,6 +132,7 @@ export function prepareFields(
   { settings, account }: PrepareParts,
   { bucketsOf, keyOf }: ClientBuckets,
 ): OperationHooks | undefined {
+  if (limitsOf(prepared.schema) === NO_LIMITS) return undefined;
   const { length } = usesIn(prepared, () => undefined);
   if (length === 0) return undefined;
   const variants = new OperationVariants(prepared, (variable) => usesIn(prepared, variable));
