@@ -1,6 +1,8 @@
 import type { GraphQLSchema } from 'graphql';
 import { isDevelopment, noteProtection } from '../diagnostics/logging.ts';
+import { findDirective } from '../execution/directives.ts';
 import { type OptionScope, optionError } from '../options/rules.ts';
+import type { Extension } from './extension.ts';
 
 /** Something that a schema declares although nothing enforces it. */
 interface Unenforced {
@@ -28,3 +30,23 @@ export function createUnenforcedNote(
     known.add(schema);
   };
 }
+
+type FindUnenforced = Parameters<typeof createUnenforcedNote>[1];
+
+/** Creates the extension of an option that is not set. */
+export type Unset = (scope: OptionScope) => Extension;
+
+/** What a handler without an option has: it says what a schema declares in vain. */
+export const unsetWhen =
+  (find: FindUnenforced): Unset =>
+  (scope) => ({ noteUnenforced: createUnenforcedNote(scope, find) });
+
+/** The same for directives. `describe` gets the first one, such as "@cost on Query.a". */
+export const unsetForDirectives = (
+  names: readonly string[],
+  describe: (found: string) => Unenforced,
+): Unset =>
+  unsetWhen((schema) => {
+    const found = findDirective(schema, names);
+    return found === undefined ? undefined : describe(found);
+  });

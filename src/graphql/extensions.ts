@@ -4,9 +4,9 @@ import { createInvalidate } from '../cache/invalidations.ts';
 import { createOperationHook } from '../core/admission.ts';
 import type { CreateExtensions, Extension } from '../core/extension.ts';
 import { createResultHook } from '../core/on-result.ts';
+import type { Unset } from '../core/unenforced.ts';
 import { costUnset } from '../cost/unset.ts';
 import { idempotencyUnset } from '../idempotency/unset.ts';
-import type { OptionScope } from '../options/rules.ts';
 import { clientLimitsUnset } from '../rate-limit/unset.ts';
 import { optional } from './optional.ts';
 import type { HttpSettings } from './options.ts';
@@ -41,18 +41,20 @@ export const extensionsOf =
   (settings: Partial<ExtensionSettings>): CreateExtensions =>
   (parts) => {
     const { auth, cost, budget, usage, idempotency, clientLimits, httpCache, responseCache } = settings;
-    const whenSet = (
-      given: unknown,
-      create: () => Extension,
-      unset: (scope: OptionScope) => Extension = () => NOTHING,
-    ): Extension => (isSet(given) ? create() : given === false ? NOTHING : unset(parts.scope));
+    const whenSet = (given: unknown, create: () => Extension, unset: Unset = () => NOTHING): Extension =>
+      isSet(given) ? create() : given === false ? NOTHING : unset(parts.scope);
     return [
       whenSet(auth, () => optional.auth().createAuthorization(settings, parts), authUnset),
-      whenSet(budget ?? cost, () => optional.cost().createCost(settings), costUnset),
+      // No other code may limit costs or repeat mutations safely, so `false` does not silence what the schema declares.
+      whenSet(budget ?? (cost || undefined), () => optional.cost().createCost(settings), costUnset),
       createOperationHook(settings),
       createResultHook(settings, parts),
       whenSet(usage, () => optional.usage().createUsage(usage)),
-      whenSet(idempotency, () => optional.idempotency().createIdempotency(settings, parts), idempotencyUnset),
+      whenSet(
+        idempotency || undefined,
+        () => optional.idempotency().createIdempotency(settings, parts),
+        idempotencyUnset,
+      ),
       whenSet(clientLimits, () => optional.clients().createClientLimits(clientLimits), clientLimitsUnset),
       whenSet(httpCache || responseCache, () => optional.cache().createCache(settings, parts)),
     ];
