@@ -40,8 +40,9 @@ async function serve(options, dir = join(root, 'pr-1')) {
     });
 }
 
-const load = (name, path, accepted = 'en') => ({
+const load = (name, path, accepted = 'en', connections = 32) => ({
   name,
+  connections,
   requests: [{ path, headers: { accept: 'text/html', 'accept-language': accepted } }],
   expect: { status: 200 },
 });
@@ -67,6 +68,10 @@ export const topic = {
     load('asset', '/assets/app-3f2a91bc.js'),
     load('page', '/guide'),
     load('page in another language', '/guide', 'de'),
+    // Each request is checked alone.
+    load('asset over one connection', '/assets/app-3f2a91bc.js', 'en', 1),
+    load('page over one connection', '/guide', 'en', 1),
+    load('page in another language over one connection', '/guide', 'de', 1),
   ],
 };
 

@@ -13,7 +13,7 @@ import type { StaticSettings } from './options.ts';
 import { etagForCoding, type Representation } from './representation.ts';
 import { openRealPath } from './root.ts';
 import type { Rules } from './rules.ts';
-import { sameContent, sameVersion } from './version.ts';
+import { isSamePath, sameContent, sameVersion } from './version.ts';
 
 // Checks per turn of the event loop, which take about a millisecond when they are synchronous.
 const MAX_PER_TURN = 256;
@@ -179,6 +179,16 @@ export function isUnchangedSync(context: CheckContext, entry: CacheEntry, now: n
   if (!context.files.isUnchangedSync(file.dependencies)) return false;
   entry.freshUntil = freshUntil(file, context.revalidateAfter);
   return true;
+}
+
+/** Whether the check of another file, which has just ended, shows that an entry is unchanged: it has seen the same paths. */
+export function isCheckedWith(entry: CacheEntry, { dependencies }: LoadedFile): boolean {
+  const { file } = entry;
+  if (file === undefined || entry.wantsBodies || !entry.isCheckedSync) return false;
+  if (performance.now() >= entry.pathVerifiedUntil || !file.watched.every(isCurrent)) return false;
+  return file.dependencies.every(({ path, version }) =>
+    dependencies.some((seen) => seen.path === path && isSamePath(seen.version, version)),
+  );
 }
 
 /** Checks a cache entry in the thread pool, and loads the file when it is not cached or has changed. */

@@ -19,7 +19,7 @@ import {
   type Waiter,
 } from './cache.ts';
 import type { Capabilities, PageMaker } from './capabilities.ts';
-import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
+import { BackgroundEtags, CircuitBreaker, Coalescer, isCheckedWith } from './check.ts';
 import { Compressor } from './compress.ts';
 import { type Files, notFound } from './files.ts';
 import type { KeptFiles } from './keep.ts';
@@ -306,11 +306,12 @@ class CachedRequest implements Waiter, FileRequest {
 const MAX_RETRIES = 40;
 
 /** Responds from the cache while the entry is fresh; otherwise checks the entry first. */
-function serve(request: CachedRequest): void {
+function serve(request: CachedRequest, checked?: LoadedFile): void {
   const { entry } = request;
   request.context.cache.use(entry);
   const isFresh = entry.freshUntil > 0 && entry.freshUntil > performance.now();
-  if (entry.file !== undefined && isFresh) respond(request, undefined, entry.file);
+  if (entry.file !== undefined && (isFresh || (checked !== undefined && isCheckedWith(entry, checked))))
+    respond(request, undefined, entry.file);
   else lookUp(request, entry);
 }
 
@@ -323,14 +324,22 @@ function lookUp(request: CachedRequest, entry: CacheEntry): void {
   request.context.checker.check(request);
 }
 
-/** Serves the first of some paths; the others follow while there is no file. False if there is none. */
-function tryNext(request: CachedRequest, [step, ...others]: readonly Step[] = request.steps): boolean {
+/**
+ * Serves the first of some paths; the others follow while there is no file. False if there is none.
+ *
+ * @param checked - a file that was just checked, and whose check may hold for the path
+ */
+function tryNext(
+  request: CachedRequest,
+  [step, ...others]: readonly Step[] = request.steps,
+  checked?: LoadedFile,
+): boolean {
   if (step === undefined) return false;
   const { urlPath, role, status = request.status, mayVary = false } = step;
   if (role === 'original') request.res.removeHeader('Content-Location');
   request.entry = request.context.cache.getOrCreate(urlPath);
   Object.assign(request, { role, status, mayVary, steps: others });
-  serve(request);
+  serve(request, checked);
   return true;
 }
 
@@ -489,7 +498,7 @@ function respondWithFile(request: CachedRequest, file: LoadedFile): void {
     request.next(startedBeforeFile());
     return;
   }
-  if (request.mayVary && tryNext(request, variantOf(request, file))) return;
+  if (request.mayVary && tryNext(request, variantOf(request, file), file)) return;
   if (file.page !== undefined && file.uncompressed.body === undefined) {
     makeAgain(request);
     return;

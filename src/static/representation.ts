@@ -44,7 +44,7 @@ export class Representation implements Validators {
   constructor(
     metadata: Metadata,
     source: RepresentationSource,
-    { tag, modified, ambiguousUntil = 0 }: RepresentationValidators,
+    { tag, modified, ambiguousUntil = 0, lastModified }: RepresentationValidators,
   ) {
     this.metadata = metadata;
     this.path = source.path;
@@ -55,14 +55,18 @@ export class Representation implements Validators {
     this.tag = tag;
     this.#modified = modified;
     this.#ambiguousUntil = ambiguousUntil;
-    this.#lastModified = modified === undefined ? undefined : formatHttpDate(modified);
+    this.#lastModified = lastModified ?? (modified === undefined ? undefined : formatHttpDate(modified));
   }
 
   /** The same bytes with other headers, if there are some. */
   with(headers: Partial<Metadata> | undefined): Representation {
     if (headers === undefined) return this;
-    const validators = { tag: this.tag, modified: this.#modified, ambiguousUntil: this.#ambiguousUntil };
-    return new Representation({ ...this.metadata, ...headers }, this, validators);
+    return new Representation({ ...this.metadata, ...headers }, this, {
+      tag: this.tag,
+      modified: this.#modified,
+      ambiguousUntil: this.#ambiguousUntil,
+      lastModified: this.#lastModified,
+    });
   }
 
   /** The time of `Last-Modified`; undefined while it is ambiguous. */
@@ -118,6 +122,8 @@ interface RepresentationValidators extends Validators {
    * second would leave it unchanged (RFC 9110 §8.8.2.2).
    */
   readonly ambiguousUntil?: number;
+  /** `modified` as a header, if it is known. */
+  readonly lastModified?: string | undefined;
 }
 
 type RepresentationSource = Pick<Representation, 'path' | 'realPath' | 'version' | 'body'>;

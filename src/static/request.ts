@@ -139,7 +139,8 @@ export function referenceTo(
 ): string | undefined {
   const below = pathOf(url);
   const levels = below.split('/').length - 2;
-  if (!pathOf(originalUrl).endsWith(below) || levels < 0 || levels > MAX_LEVELS) return undefined;
+  if (levels < 0 || levels > MAX_LEVELS) return undefined;
+  if (originalUrl !== url && !pathOf(originalUrl).endsWith(below)) return undefined;
   return (levels === 0 ? './' : '../'.repeat(levels)) + target.slice(1);
 }
 

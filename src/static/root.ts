@@ -16,7 +16,7 @@ import {
 } from './files.ts';
 import { OpenFile, openOrUndefined } from './open-file.ts';
 import type { StaticSettings } from './options.ts';
-import { type FileVersion, fileVersionOf, sameVersion } from './version.ts';
+import { type FileVersion, fileVersionOf, isSamePath, sameVersion } from './version.ts';
 
 /** Checks the `dir` argument. The directory must exist when the middleware is created, unless `missing` is 'allow'. */
 export function resolveRoot(
@@ -177,7 +177,7 @@ export class RootDirectory implements Files {
   isUnchangedSync(dependencies: readonly Dependency[]): boolean {
     try {
       for (const { path, version } of dependencies) {
-        if (!isSame(version, statSync(path, SYNC_STAT))) return false;
+        if (!isSamePath(version, statSync(path, SYNC_STAT))) return false;
       }
       return true;
     } catch {
@@ -190,7 +190,7 @@ export class RootDirectory implements Files {
   async isUnchanged(dependencies: readonly Dependency[]): Promise<boolean> {
     try {
       for (const { path, version } of dependencies) {
-        if (!isSame(version, await statOrUndefined(path))) return false;
+        if (!isSamePath(version, await statOrUndefined(path))) return false;
       }
       return true;
     } catch (error) {
@@ -217,9 +217,6 @@ export class RootDirectory implements Files {
 }
 
 /** Whether a path has the version that it had, or still none. */
-const isSame = (before: FileVersion | undefined, now: BigIntStats | undefined): boolean =>
-  before === undefined || now === undefined ? before === now : sameVersion(before, now);
-
 /**
  * Returns the path of a file below a directory, given as its URL path. Nothing is normalised: the parser of
  * request paths accepts only paths that stay below the directory. `separator` is that of the system, except in

@@ -6,6 +6,7 @@ import type { LRUCache } from 'lru-cache';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
 import type { RootChooser } from '../../types/static.ts';
 import { packages } from '../diagnostics/packages.ts';
+import { cacheByText } from '../http/negotiation.ts';
 import { toError } from '../http/reply.ts';
 import { optionError, wrongReturnValue } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
@@ -30,6 +31,8 @@ type Choice =
 const NO_FOLDER: Choice = { kind: 'none', reason: 'the function has named no folder below the option roots' };
 // Folders whose files are cached at the same time.
 const MAX_OPEN = 100;
+// Names whose paths are kept.
+const KEPT = { entries: 1000, length: 256 };
 
 /**
  * The folders that a function chooses for each request, each with a cache of its own below the limits of the middleware. The most
@@ -41,6 +44,7 @@ export class Roots implements StaticHandler {
   readonly #settings: StaticSettings;
   readonly #shared: Shared;
   readonly #open: LRUCache<string, Folder>;
+  readonly #pathOfName: (name: string) => string | undefined;
   #isClosed = false;
 
   constructor(choose: RootChooser, settings: StaticSettings, shared: Shared) {
@@ -60,6 +64,7 @@ export class Roots implements StaticHandler {
     // A folder may appear before its pages, and after the call.
     this.#settings = { ...settings, missing: 'allow' };
     this.#shared = shared;
+    this.#pathOfName = cacheByText((name) => this.#below(resolve(this.#parent, name)), KEPT);
     const { LRUCache: Folders } = packages.lruCache();
     // Requests that a folder is answering continue.
     this.#open = new Folders<string, Folder>({
@@ -82,12 +87,15 @@ export class Roots implements StaticHandler {
     this.#open.clear();
   }
 
-  /** The path of a folder below the parent; undefined for any other place, whatever the name was made of. */
   #pathOf(given: unknown): string | undefined {
     if (given === undefined) return undefined;
     if (!isString(given) && !(given instanceof URL && given.protocol === 'file:'))
       throw wrongReturnValue(STATIC_OPTIONS, 'dir', given, 'a path below roots, or undefined');
-    const path = resolve(this.#parent, isString(given) ? given : fileURLToPath(given));
+    return isString(given) ? this.#pathOfName(given) : this.#below(fileURLToPath(given));
+  }
+
+  /** The path of a folder below the parent; undefined for any other place, whatever the name was made of. */
+  #below(path: string): string | undefined {
     const above = withSeparator(this.#parent);
     if (!path.startsWith(above)) return undefined;
     const { dotfiles } = this.#settings;

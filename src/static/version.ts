@@ -25,9 +25,14 @@ export function sameVersion(a: FileVersion, b: FileVersion): boolean {
     a.mtimeNs === b.mtimeNs &&
     a.size === b.size &&
     a.ino === b.ino &&
-    a.dev === b.dev
+    a.dev === b.dev &&
+    a.id === b.id
   );
 }
+
+/** Whether a path has the same version as before, or neither then nor now a file. */
+export const isSamePath = (before: FileVersion | undefined, now: FileVersion | undefined): boolean =>
+  before === undefined || now === undefined ? before === now : sameVersion(before, now);
 
 /** The version of an open file, with its link count. */
 export type OpenFileVersion = FileVersion & Pick<BigIntStats, 'nlink'>;
