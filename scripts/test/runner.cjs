@@ -22,7 +22,8 @@ let scripts = new Map();
 
 function shareModules({ rootDir }, { transformCache }, testPath) {
   // Tests write some of the others.
-  const isFixed = (path) => path.startsWith(rootDir) && !/[\\/](?:artifacts|dist)[\\/]|\.test\.ts$/.test(path);
+  const isFixed = (path) =>
+    path.startsWith(rootDir) && !/[\\/](?:artifacts|dist)[\\/]|\.test\.ts$/.test(path);
   const { transforms, sourceMaps } = transformCache;
   const transform = transformCache.transform.bind(transformCache);
   transformCache.transform = (path, options) => {
