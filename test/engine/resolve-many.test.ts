@@ -6,7 +6,7 @@ import { PROFILES } from './differential.ts';
 import { randomQuery } from './random-query.ts';
 import { randomSchema } from './random-schema.ts';
 
-const CASES = 60;
+const CASES = 30;
 
 /** Executes a random query on a schema with batch resolvers, or with resolvers for one object each. */
 async function execute(
