@@ -72,7 +72,8 @@ export async function startCluster({ replicas = 0 } = {}): Promise<RedisCluster>
     nodes,
     client(options) {
       const seeds = nodes.map(({ port }) => ({ host: '127.0.0.1', port }));
-      const client = new Cluster(seeds, { lazyConnect: true, ...options });
+      // After a second, the default, ioredis gives up the nodes of a busy machine.
+      const client = new Cluster(seeds, { lazyConnect: true, slotsRefreshTimeout: 20_000, ...options });
       client.on('error', () => undefined);
       clients.push(client);
       return client;
