@@ -300,7 +300,7 @@ class SharedHistory implements HistoryStore {
     try {
       return await this.#engine.newest(channel);
     } catch (error) {
-      if (!isRefused(error)) return undefined;
+      if (!isRefused(error) || this.#owner.isClosed()) return undefined;
       const cause = ((error as Error).cause ?? error) as Error;
       const { message } = cause;
       if (message === this.#refusal) return undefined;

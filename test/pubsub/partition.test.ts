@@ -95,6 +95,24 @@ describe('a connection to Redis without a reply', () => {
   });
 });
 
+it.each(['get', 'eval'])(
+  'createPubSub reports nothing if it is closed during a read of the history (%s)',
+  async (command) => {
+    const errors: unknown[] = [];
+    const events = connect({ history: {}, heartbeat: 100, onError: (error) => void errors.push(error) });
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    const held = fixture.proxy.hold(command);
+    // A message that was dropped: the next check reads it.
+    const id = await fixture.admin.xadd('{espalier:tick}:events', '*', 'p', '', 'e', '1');
+    await fixture.admin.set('{espalier:tick}:newest', String(id));
+    await held.arrived(1);
+    await Promise.all([events.close(), stream.next().catch(() => undefined)]);
+    held.sendAll();
+    expect(errors).toEqual([]);
+  },
+);
+
 describe('a subscriber that joins while the last one leaves', () => {
   it('createPubSub delivers no event from before the new subscription, because later ones may be missing', async () => {
     const events = connect({ heartbeat: 5000, commandTimeout: 5000 });
