@@ -278,9 +278,12 @@ it('createPubSub refuses subscriptions when LISTEN gets no notifications', async
 });
 
 it('createPubSub connects again when the network fails after LISTEN', async () => {
+  // Without idle connections of other tests, which would stay silent too, one after the other.
+  const own = poolOf({ port: new URL(proxy.url).port });
+  atEnd(() => own.end());
   let failures = 0;
   const connect = async (): Promise<pg.PoolClient> => {
-    const client = await proxied.connect();
+    const client = await own.connect();
     const query = client.query.bind(client) as (...words: unknown[]) => Promise<unknown>;
     const replied = async (text: string, values: unknown[]): Promise<unknown> => {
       const reply = await query(text, values);
@@ -293,7 +296,7 @@ it('createPubSub connects again when the network fails after LISTEN', async () =
     };
     return Object.assign(client, { query: replied });
   };
-  const listen = { connect, on: proxied.on.bind(proxied), off: proxied.off.bind(proxied) };
+  const listen = { connect, on: own.on.bind(own), off: own.off.bind(own) };
   const events = open({ listen, commandTimeout: 500 });
   const stream = events.subscribe('tick');
   await events.ready('tick');
@@ -326,7 +329,7 @@ it('createPubSub reports missed events when a table was restored from an old bac
 });
 
 it('createPubSub tells subscribers during a partition that events may be missing', async () => {
-  const events = open({ commandTimeout: 300 }, proxied);
+  const events = open({ commandTimeout: 1000 }, proxied);
   const stream = events.subscribe('tick');
   await events.ready('tick');
   void proxy.stall();
@@ -344,9 +347,9 @@ it('createPubSub tells subscribers during a partition that events may be missing
 
 it('createPubSub works again after a partition with more late queries than the pool has connections', async () => {
   const connectionString = Object.assign(new URL(server.url), { port: new URL(proxy.url).port }).href;
-  const small = new pg.Pool({ connectionString, max: 3, connectionTimeoutMillis: 300 });
+  const small = new pg.Pool({ connectionString, max: 3, connectionTimeoutMillis: 600 });
   atEnd(() => small.end());
-  const settings = { heartbeat: 100, commandTimeout: 300 };
+  const settings = { heartbeat: 100, commandTimeout: 600 };
   const events = open(settings, small);
   const stream = events.subscribe('tick');
   await events.ready('tick');
@@ -393,12 +396,12 @@ it('createPubSub says that the pool may have no connection left', async () => {
   const connectionString = new URL(server.url).href;
   const small = new pg.Pool({ connectionString, max: 2 });
   atEnd(() => small.end());
-  const events = open({ commandTimeout: 300 }, small);
+  const events = open({ commandTimeout: 1000 }, small);
   await events.ready('tick');
   const client = await small.connect();
   await expect(events.publish('tick', 1)).rejects.toMatchObject({
     code: 'ERR_POSTGRES_TIMEOUT',
-    message: 'All connections of the pool are in use, or PostgreSQL did not reply within 300 ms',
+    message: 'All connections of the pool are in use, or PostgreSQL did not reply within 1000 ms',
   });
   client.release();
   await events.publish('tick', 2);
