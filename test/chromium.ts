@@ -32,7 +32,7 @@ export const launch = (): Promise<Browser> => chromium.launch(LAUNCH_OPTIONS);
 /** Opens a page with an empty cache and storage, and collects its problems. */
 export async function visit(browser: Browser, url: string, options: BrowserContextOptions = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
-  context.setDefaultTimeout(10_000);
+  context.setDefaultTimeout(20_000);
   const page = await context.newPage();
   const problems: string[] = [];
   page.on('console', (message) => problems.push(`console ${message.type()}: ${message.text()}`));

@@ -304,11 +304,13 @@ describe('the GraphiQL page', () => {
     await page.keyboard.type('{ boo');
     await page.locator('.suggest-widget').getByText('books').waitFor();
     await page.keyboard.press('Enter');
+    const word = query.locator('.view-lines').getByText('books');
+    await word.waitFor();
     await page.keyboard.type(' { title ');
+    await query.locator('.view-lines').getByText('title').waitFor();
     await page.keyboard.press('Escape');
     await page.keyboard.press('Control+Enter');
     await response.getByText('"Walden"').waitFor();
-    const word = query.locator('.view-lines').getByText('books');
     const docs = page.locator('.graphiql-doc-explorer');
     const type = docs.getByText('Book', { exact: true });
     // The editor replaces the word when Control is pressed, so a click may be lost.
