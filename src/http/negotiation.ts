@@ -115,6 +115,8 @@ interface TextCacheLimits {
   readonly length: number;
 }
 
+/** For the paths of requests, most of which are for a few of them. */
+const PATHS: TextCacheLimits = { entries: 1000, length: 256 };
 const HEADERS: TextCacheLimits = { entries: 32, length: 512 };
 
 /** Caches the results of `parse` by header value, since clients repeat a few values. */
@@ -139,7 +141,7 @@ export const acceptedTypes: (accept: string) => (type: string) => TypeWeight = c
 /** Caches the results of `parse` by text. A full cache is emptied. */
 export function cacheByText<T>(
   parse: (text: string) => T,
-  { entries, length }: TextCacheLimits,
+  { entries, length }: TextCacheLimits = PATHS,
 ): (text: string) => T {
   const cache = new Map<string, T>();
   return (text) => {

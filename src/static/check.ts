@@ -13,7 +13,7 @@ import type { StaticSettings } from './options.ts';
 import { etagForCoding, type Representation } from './representation.ts';
 import { openRealPath } from './root.ts';
 import type { Rules } from './rules.ts';
-import { isSamePath, sameContent, sameVersion } from './version.ts';
+import { sameContent, sameOrAbsent, sameVersion } from './version.ts';
 
 // Checks per turn of the event loop, which take about a millisecond when they are synchronous.
 const MAX_PER_TURN = 256;
@@ -187,7 +187,7 @@ export function isCheckedWith(entry: CacheEntry, { dependencies }: LoadedFile): 
   if (file === undefined || entry.wantsBodies || !entry.isCheckedSync) return false;
   if (performance.now() >= entry.pathVerifiedUntil || !file.watched.every(isCurrent)) return false;
   return file.dependencies.every(({ path, version }) =>
-    dependencies.some((seen) => seen.path === path && isSamePath(seen.version, version)),
+    dependencies.some((seen) => seen.path === path && sameOrAbsent(seen.version, version)),
   );
 }
 

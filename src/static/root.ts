@@ -16,7 +16,7 @@ import {
 } from './files.ts';
 import { OpenFile, openOrUndefined } from './open-file.ts';
 import type { StaticSettings } from './options.ts';
-import { type FileVersion, fileVersionOf, isSamePath, sameVersion } from './version.ts';
+import { type FileVersion, fileVersionOf, sameOrAbsent, sameVersion } from './version.ts';
 
 /** Checks the `dir` argument. The directory must exist when the middleware is created, unless `missing` is 'allow'. */
 export function resolveRoot(
@@ -177,7 +177,7 @@ export class RootDirectory implements Files {
   isUnchangedSync(dependencies: readonly Dependency[]): boolean {
     try {
       for (const { path, version } of dependencies) {
-        if (!isSamePath(version, statSync(path, SYNC_STAT))) return false;
+        if (!sameOrAbsent(version, statSync(path, SYNC_STAT))) return false;
       }
       return true;
     } catch {
@@ -190,7 +190,7 @@ export class RootDirectory implements Files {
   async isUnchanged(dependencies: readonly Dependency[]): Promise<boolean> {
     try {
       for (const { path, version } of dependencies) {
-        if (!isSamePath(version, await statOrUndefined(path))) return false;
+        if (!sameOrAbsent(version, await statOrUndefined(path))) return false;
       }
       return true;
     } catch (error) {

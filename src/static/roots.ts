@@ -31,8 +31,6 @@ type Choice =
 const NO_FOLDER: Choice = { kind: 'none', reason: 'the function has named no folder below the option roots' };
 // Folders whose files are cached at the same time.
 const MAX_OPEN = 100;
-// Names whose paths are kept.
-const KEPT = { entries: 1000, length: 256 };
 
 /**
  * The folders that a function chooses for each request, each with a cache of its own below the limits of the middleware. The most
@@ -64,7 +62,7 @@ export class Roots implements StaticHandler {
     // A folder may appear before its pages, and after the call.
     this.#settings = { ...settings, missing: 'allow' };
     this.#shared = shared;
-    this.#pathOfName = cacheByText((name) => this.#below(resolve(this.#parent, name)), KEPT);
+    this.#pathOfName = cacheByText((name) => this.#below(resolve(this.#parent, name)));
     const { LRUCache: Folders } = packages.lruCache();
     // Requests that a folder is answering continue.
     this.#open = new Folders<string, Folder>({

@@ -12,8 +12,6 @@ import { isRacilyClean } from './version.ts';
 
 const MAX_BYTES = 1 << 20;
 const KINDS = ['redirects', 'headers'] as const;
-// Paths whose rules are kept: most requests are for a few of them.
-const KEPT = { entries: 1000, length: 256 };
 
 /** Whether a path is that of a file with rules, which no request may read. Some file systems ignore case. */
 export const hasRules = (urlPath: string): boolean => /^\/_(?:redirects|headers)$/i.test(urlPath);
@@ -122,7 +120,7 @@ export class Rules {
       } else {
         const rules = [text, this.#given.headers].flatMap(parseHeaders);
         const isCurrent = (): boolean => this.headersFor === headersFor;
-        const headersFor = cacheByText((urlPath) => headersOf(rules, urlPath, isCurrent), KEPT);
+        const headersFor = cacheByText((urlPath) => headersOf(rules, urlPath, isCurrent));
         this.headersFor = headersFor;
       }
       return undefined;

@@ -30,8 +30,8 @@ export function sameVersion(a: FileVersion, b: FileVersion): boolean {
   );
 }
 
-/** Whether a path has the same version as before, or neither then nor now a file. */
-export const isSamePath = (before: FileVersion | undefined, now: FileVersion | undefined): boolean =>
+/** Whether a path has the same version as before, or has no file as before. */
+export const sameOrAbsent = (before: FileVersion | undefined, now: FileVersion | undefined): boolean =>
   before === undefined || now === undefined ? before === now : sameVersion(before, now);
 
 /** The version of an open file, with its link count. */
