@@ -1,5 +1,5 @@
-// Builds dist/: the entries of middleware/ and the client as ES and CommonJS modules with their declarations, then
-// GraphiQL's files when their sources changed.
+// Builds dist/: the entries of middleware/ and the client as ES and CommonJS modules with their declarations, and
+// beside that GraphiQL's files, when their sources changed.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
