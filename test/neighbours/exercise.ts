@@ -9,6 +9,8 @@ export const EXPECTED = {
   whole: [200, '0123456789'],
   part: [206, '234'],
   unchanged: 304,
+  listing: 200,
+  mistake: `staticFiles: unknown option "maxage"; use cacheControl: '1h', with a unit`,
   upload: { data: { read: 'some text' } },
   page: [200, 'br', true],
   events: [1, 2, 3],
@@ -48,6 +50,8 @@ async function useAll(base: string) {
     whole: [whole.status, await whole.text()],
     part: [part.status, await part.text()],
     unchanged: (await fetch(`${base}/static/digits.txt`, { headers: { 'if-none-match': etag } })).status,
+    listing: (await fetch(`${base}/static/`)).status,
+    mistake: (await (await fetch(`${base}/mistake`)).text()).replace(/ \(see .*\)$/, ''),
     upload: await post(uploadForm(), { 'graphql-require-preflight': '1' }),
     page: await visitGraphiQL(`${base}/graphql`),
     events: await receiveEvents(`${base.replace('http', 'ws')}/graphql`, () =>
