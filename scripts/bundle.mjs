@@ -10,7 +10,7 @@ const GROUPS = [
   // Subscriptions and espalier/pubsub share the cursors.
   {
     name: 'lib/http',
-    test: /[\\/]src[\\/](diagnostics|http|options)[\\/]|[\\/]src[\\/]pubsub[\\/]cursor\.ts|rolldown[\\/]runtime/,
+    test: /[\\/]src[\\/](diagnostics|http|options(?![\\/]replaced))[\\/]|[\\/]src[\\/]pubsub[\\/]cursor\.ts|rolldown[\\/]runtime/,
   },
   {
     name: 'lib/static',

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 
 // The modules that are loaded with the first use of an option are listed in these files.
-const LISTS = ['core', 'graphql', 'pages', 'static'].map((folder) => `src/${folder}/optional.ts`);
+const LISTS = ['core', 'graphql', 'options', 'pages', 'static'].map((folder) => `src/${folder}/optional.ts`);
 const FOLDER = 'lib/optional';
 const ENTRY = /(\w+): once\(\(\) => require\('([^']+)'\)\)/g;
 

@@ -1,4 +1,4 @@
-import { replacementOf } from './replaced.ts';
+import { optional as modules } from './optional.ts';
 import {
   isBoolean,
   isCount,
@@ -128,7 +128,7 @@ export function optionError({ name, page }: OptionScope, message: string): TypeE
 export function unknownOption(scope: OptionScope, name: string, known: readonly string[]): TypeError {
   const meant = didYouMean(name, known);
   const hint =
-    replacementOf(groupOf(scope), name) ??
+    modules.replaced().replacementOf(groupOf(scope), name) ??
     (meant === undefined ? `accepted: ${known.join(', ')}` : `did you mean ${quoted(scope, meant)}?`);
   return optionError(scope, `unknown option ${quoted(scope, name)}; ${hint}`);
 }
