@@ -119,6 +119,7 @@ export class FileCache {
     if (entry.file === undefined) return;
     this.#budget.remove(entry);
     entry.file = undefined;
+    entry.seenWith = undefined;
     entry.isCheckedSync = false;
     entry.wantsBodies = false;
     entry.freshUntil = 0;
@@ -179,6 +180,8 @@ export class CacheEntry {
   /** Whether a URL can contain the path as it is, without percent-encoding: such requests skip parsing. */
   readonly isLiteral: boolean;
   file: LoadedFile | undefined = undefined;
+  /** The paths of another file whose check has seen all paths of this one. */
+  seenWith: readonly Dependency[] | undefined = undefined;
   /** Whether the event loop may check the file; otherwise the thread pool does. */
   isCheckedSync = false;
   /** The time until which the file is served without a check (`performance.now()`). */

@@ -186,9 +186,12 @@ export function isCheckedWith(entry: CacheEntry, { dependencies }: LoadedFile): 
   const { file } = entry;
   if (file === undefined || entry.wantsBodies || !entry.isCheckedSync) return false;
   if (performance.now() >= entry.pathVerifiedUntil || !file.watched.every(isCurrent)) return false;
-  return file.dependencies.every(({ path, version }) =>
+  if (entry.seenWith === dependencies) return true;
+  const hasSeen = file.dependencies.every(({ path, version }) =>
     dependencies.some((seen) => seen.path === path && sameOrAbsent(seen.version, version)),
   );
+  if (hasSeen) entry.seenWith = dependencies;
+  return hasSeen;
 }
 
 /** Checks a cache entry in the thread pool, and loads the file when it is not cached or has changed. */

@@ -331,14 +331,18 @@ function lookUp(request: CachedRequest, entry: CacheEntry): void {
  */
 function tryNext(
   request: CachedRequest,
-  [step, ...others]: readonly Step[] = request.steps,
+  steps: readonly Step[] = request.steps,
   checked?: LoadedFile,
 ): boolean {
+  const [step] = steps;
   if (step === undefined) return false;
   const { urlPath, role, status = request.status, mayVary = false } = step;
   if (role === 'original') request.res.removeHeader('Content-Location');
   request.entry = request.context.cache.getOrCreate(urlPath);
-  Object.assign(request, { role, status, mayVary, steps: others });
+  request.role = role;
+  request.status = status;
+  request.mayVary = mayVary;
+  request.steps = steps.slice(1);
   serve(request, checked);
   return true;
 }

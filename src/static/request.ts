@@ -138,7 +138,8 @@ export function referenceTo(
   { url = '', originalUrl = url }: ConnectRequest,
 ): string | undefined {
   const below = pathOf(url);
-  const levels = below.split('/').length - 2;
+  let levels = -1;
+  for (let at = below.indexOf('/'); at >= 0; at = below.indexOf('/', at + 1)) levels++;
   if (levels < 0 || levels > MAX_LEVELS) return undefined;
   if (originalUrl !== url && !pathOf(originalUrl).endsWith(below)) return undefined;
   return (levels === 0 ? './' : '../'.repeat(levels)) + target.slice(1);

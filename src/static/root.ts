@@ -216,7 +216,6 @@ export class RootDirectory implements Files {
   }
 }
 
-/** Whether a path has the version that it had, or still none. */
 /**
  * Returns the path of a file below a directory, given as its URL path. Nothing is normalised: the parser of
  * request paths accepts only paths that stay below the directory. `separator` is that of the system, except in

@@ -131,7 +131,8 @@ export class Rules {
 
   /** What the first rule says that matches, of those that hold for a file or of all. */
   actionFor(urlPath: string, url: string, isFile: boolean): RuleAction | undefined {
-    for (const rule of (isFile ? this.#forced : this.#redirects).filter(({ from }) => from.test(urlPath))) {
+    for (const rule of isFile ? this.#forced : this.#redirects) {
+      if (!rule.from.test(urlPath)) continue;
       const { status, query } = rule;
       const to = targetOf(rule, urlPath, url);
       if (to === undefined || decodePart(to) === urlPath) continue;
