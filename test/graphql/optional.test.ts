@@ -25,6 +25,8 @@ const NEEDED: readonly (readonly [options: string, names: readonly string[]])[] 
   ["staticFiles('docs', { cacheControl: 'vite', keep: { directory: folder } })", ['keep']],
   ["staticFiles('docs', { listing: true })", ['listing']],
   ["staticFiles('docs', { pages: { integrity: true } })", ['pages']],
+  // A mistake reads the names of other packages.
+  ["(() => { try { staticFiles('docs', { maxage: 1 }); } catch {} })()", ['replaced']],
 ];
 
 /** The names of the optional files that each statement loads. */
