@@ -94,7 +94,7 @@ it('a token of the login opens fields by its scopes', async () => {
 });
 
 it('a token that expires ends a subscription over WebSocket', async () => {
-  const host = await start('2 seconds');
+  const host = await start('4 seconds');
   const authorization = `Bearer ${await logIn(host, 'bob', 'builder')}`;
   const client = createClient({
     url: `ws://${host}/graphql`,
