@@ -165,4 +165,4 @@ it('the cookie of docs/login-cookie.md signs in over HTTP and over sockets, unti
   expect(await closed).toMatchObject({ code: 4403 });
   expect((await send('{ me }', cookie))[1]).toEqual({ data: { me: null } });
   expect(await greeting(cookie)).toBe(4403);
-}, 30_000);
+});
