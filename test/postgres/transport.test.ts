@@ -329,7 +329,12 @@ it('createPubSub reports missed events when a table was restored from an old bac
 });
 
 it('createPubSub tells subscribers during a partition that events may be missing', async () => {
-  const events = open({ commandTimeout: 1000 }, proxied);
+  const connectionString = Object.assign(new URL(server.url), { port: new URL(proxy.url).port }).href;
+  // Without a limit the pool would keep a place for each connection that was opened during the partition.
+  const limited = new pg.Pool({ connectionString, connectionTimeoutMillis: 1000 });
+  limited.on('error', () => undefined);
+  atEnd(() => limited.end());
+  const events = open({ commandTimeout: 1000 }, limited);
   const stream = events.subscribe('tick');
   await events.ready('tick');
   void proxy.stall();
