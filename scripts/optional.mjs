@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 
-// The modules that are loaded with the first use of an option are listed in these files.
-const LISTS = ['core', 'graphql', 'options', 'pages', 'static'].map((folder) => `src/${folder}/optional.ts`);
+// The modules that are loaded with the first use of an option, or the first mistake, are listed in these files.
+const LISTS = ['core/optional', 'graphql/optional', 'options/rules', 'pages/optional', 'static/optional'].map(
+  (name) => `src/${name}.ts`,
+);
 const FOLDER = 'lib/optional';
 const ENTRY = /(\w+): once\(\(\) => require\('([^']+)'\)\)/g;
 

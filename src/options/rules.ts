@@ -1,4 +1,5 @@
-import { optional as modules } from './optional.ts';
+import nodeModule from 'node:module';
+import type * as replaced from './replaced.ts';
 import {
   isBoolean,
   isCount,
@@ -8,7 +9,15 @@ import {
   isSeconds,
   isString,
   isThenable,
+  once,
 } from './values.ts';
+
+const require = nodeModule.createRequire(import.meta.url);
+
+/** Names that people know from other packages. Only an unknown option loads them, as graphql/optional.ts does with options. */
+const modules: { replaced(): typeof replaced } = {
+  replaced: once(() => require('./replaced.ts')),
+};
 
 /** Identifies a group of options in error messages. */
 export interface OptionScope {
