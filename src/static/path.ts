@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { extname } from 'node:path';
 import type { ConnectRequest } from '../../types/connect.ts';
-import { cacheByText } from '../http/negotiation.ts';
 import { decodePart, pathOf } from '../http/routing.ts';
 import type { StaticSettings } from './options.ts';
 
@@ -142,9 +141,8 @@ export const isHidden = (path: string, { dotfiles }: Pick<StaticSettings, 'dotfi
   dotfiles !== 'allow' && hasDotSegment(path);
 
 /** The path of a URL for a decoded one. */
-export const encodePath: (path: string) => string = cacheByText((path) =>
-  path.split('/').map(encodeURIComponent).join('/'),
-);
+export const encodePath = (path: string): string =>
+  /^[\w./~-]*$/.test(path) ? path : path.split('/').map(encodeURIComponent).join('/');
 
 const HTML_TYPE = /(?:^|,)\s*text\/html\s*(?:;(?!\s*q=0(?:\.0*)?\s*(?:,|$))[^,]*)?(?=,|$)/i;
 
