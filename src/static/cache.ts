@@ -180,7 +180,7 @@ export class CacheEntry {
   /** Whether a URL can contain the path as it is, without percent-encoding: such requests skip parsing. */
   readonly isLiteral: boolean;
   file: LoadedFile | undefined = undefined;
-  /** The paths of another file whose check has seen all paths of this one. */
+  /** The dependencies of the file whose check also covers this one: they are compared once. */
   seenWith: readonly Dependency[] | undefined = undefined;
   /** Whether the event loop may check the file; otherwise the thread pool does. */
   isCheckedSync = false;

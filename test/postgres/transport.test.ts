@@ -24,8 +24,11 @@ let pool: pg.Pool;
 let proxied: pg.Pool;
 
 /** A pool for the URL of the server with other parts. */
-function poolOf(parts: Partial<Pick<URL, 'port' | 'pathname' | 'username'>> = {}): pg.Pool {
-  return new pg.Pool({ connectionString: Object.assign(new URL(server.url), parts).href });
+function poolOf(
+  parts: Partial<Pick<URL, 'port' | 'pathname' | 'username'>> = {},
+  config: pg.PoolConfig = {},
+): pg.Pool {
+  return new pg.Pool({ connectionString: Object.assign(new URL(server.url), parts).href, ...config });
 }
 
 const isRejected = (promise: Promise<unknown>): Promise<boolean> =>
@@ -329,9 +332,8 @@ it('createPubSub reports missed events when a table was restored from an old bac
 });
 
 it('createPubSub tells subscribers during a partition that events may be missing', async () => {
-  const connectionString = Object.assign(new URL(server.url), { port: new URL(proxy.url).port }).href;
   // Without a limit the pool would keep a place for each connection that was opened during the partition.
-  const limited = new pg.Pool({ connectionString, connectionTimeoutMillis: 1000 });
+  const limited = poolOf({ port: new URL(proxy.url).port }, { connectionTimeoutMillis: 1000 });
   limited.on('error', () => undefined);
   atEnd(() => limited.end());
   const events = open({ commandTimeout: 1000 }, limited);
@@ -351,8 +353,8 @@ it('createPubSub tells subscribers during a partition that events may be missing
 });
 
 it('createPubSub works again after a partition with more late queries than the pool has connections', async () => {
-  const connectionString = Object.assign(new URL(server.url), { port: new URL(proxy.url).port }).href;
-  const small = new pg.Pool({ connectionString, max: 3, connectionTimeoutMillis: 600 });
+  const config = { max: 3, connectionTimeoutMillis: 600 };
+  const small = poolOf({ port: new URL(proxy.url).port }, config);
   atEnd(() => small.end());
   const settings = { heartbeat: 100, commandTimeout: 600 };
   const events = open(settings, small);

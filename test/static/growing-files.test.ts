@@ -36,7 +36,7 @@ async function whileAppending<Result>(
   }
 }
 
-/** Half of the milliseconds of a request: a busy machine would otherwise have a new line between any two of its steps. */
+/** Half the time of a request, in milliseconds: on a busy machine a line would arrive between any two steps of a request. */
 async function paceOf(port: number): Promise<number> {
   const count = 4;
   const startedAt = performance.now();
